@@ -1,0 +1,2 @@
+//! runtime.
+#![forbid(unsafe_code)]

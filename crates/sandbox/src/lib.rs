@@ -1,0 +1,2 @@
+//! sandbox.
+#![forbid(unsafe_code)]

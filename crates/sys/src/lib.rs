@@ -1,0 +1,2 @@
+//! sys.
+#![allow(unsafe_code)]

@@ -1,0 +1,3 @@
+//! cli
+#![forbid(unsafe_code)]
+fn main() {}

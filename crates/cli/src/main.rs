@@ -1,3 +1,14 @@
-//! cli
+//! The `ringfence` command.
 #![forbid(unsafe_code)]
-fn main() {}
+
+mod commands;
+mod error;
+mod output;
+mod personality;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    personality::of(arguments.first()).start(arguments)
+}

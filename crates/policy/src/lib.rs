@@ -1,2 +1,61 @@
-//! policy.
+//! Policies of ringfence: names and addresses, rules and limits, every input format, merging,
+//! and the one decision about egress.
+//!
+//! No I/O, no async, no clock: sources take text, and everything else is a function of values.
+//! Data flows one way: text → [`Layer`] → [`resolve`] → [`Resolved<Policy>`] → [`decide`].
 #![forbid(unsafe_code)]
+
+mod address;
+mod audit;
+mod credential;
+mod decide;
+mod environment;
+mod filesystem;
+mod host;
+mod http;
+mod index;
+mod layer;
+mod limits;
+mod note;
+mod origin;
+mod path;
+mod policy;
+mod port;
+mod resolve;
+mod rows;
+mod rule;
+pub mod schema;
+mod source;
+
+pub use address::{AddressClass, Cidr, CidrError, embedded_v4, judged, special_range};
+pub use audit::AuditLevel;
+pub use credential::{CredentialBinding, CredentialError, HeaderFormat};
+pub use decide::{
+    Considered, Decision, Effect, Explanation, ListName, Outcome, Reason, Request, RequestView,
+    Suggestion, SuggestionFormat, Verdict, decide, explain,
+};
+pub use environment::{EnvError, Environment};
+pub use filesystem::{Filesystem, ProtectedName, ReadScope};
+pub use host::{
+    Dialect, HOST_ALIAS, HostName, HostNameError, HostPattern, PatternError, Target, TargetError,
+};
+pub use http::{HttpPath, HttpPathError, Method, MethodError, PathPattern, PathPatternError};
+pub use layer::{EnvironmentLayer, FilesystemLayer, Layer, NetworkLayer, RequestRule};
+pub use limits::{
+    ByteSize, Cores, CoresError, Count, CountError, Limits, SizeError, SpanError, TimeSpan,
+};
+pub use note::{Note, NoteKind};
+pub use origin::{Authority, LayerKind, Origin, Sourced};
+pub use path::{PathContext, PathRule, PathRuleError};
+pub use policy::{Network, Policy, Resolved};
+pub use port::{Port, PortError, PortSet};
+pub use resolve::{PolicyError, resolve};
+pub use rows::{Row, rows};
+pub use rule::{
+    AllowRule, DenyRule, DenyScope, Destination, Endpoint, EntryError, NetworkMode, Reach, Side,
+};
+pub use source::{
+    CompatibilityMode, Fault, FlagLayer, Profile, SourceError, SrtError, SrtFault, SrtSettings,
+    SrtSource, UnknownName, base_layer, builtin_layers, mode_layer, profile_layer, read_srt,
+    read_toml, read_variables, read_yaml, srt_settings, variables,
+};

@@ -1,2 +1,21 @@
-//! sandbox.
+//! From a resolved policy to a running sandbox.
+//!
+//! [`Plan::build`] turns a policy and this machine's facts into explicit
+//! instructions and fails on anything that cannot be enforced here. A backend
+//! carries a plan out; there is no other way to start a command.
 #![forbid(unsafe_code)]
+
+mod environment;
+mod git;
+mod guard;
+mod host;
+mod native;
+mod plan;
+mod view;
+mod wire;
+
+pub use host::{Host, HostError};
+pub use native::{Running, SpawnError, spawn};
+pub use plan::{Command, Layer, LayerState, Plan, PlanError, PlanRequest, Weaker};
+pub use view::ViewError;
+pub use wire::{Ended, Event, Operation, Refusal, RefusalKind, Step};

@@ -1,2 +1,69 @@
-//! sys.
+//! Raw Linux system calls behind safe functions: processes and namespaces,
+//! mounts, Landlock, seccomp (filter and notification), capabilities,
+//! terminals, and probes of what this kernel offers.
+//!
+//! All `unsafe` code of ringfence is in this crate. Nothing here knows about
+//! policies; each function does one thing and returns the kernel's errno.
 #![allow(unsafe_code)]
+
+mod address;
+mod caps;
+mod environ;
+mod idmap;
+mod keyring;
+mod landlock;
+mod link;
+mod memory;
+mod message;
+mod mount;
+mod probe;
+mod process;
+pub mod seccomp;
+mod signal;
+mod terminal;
+mod unix_diag;
+
+pub use crate::address::{bind_raw, connect_raw};
+pub use crate::caps::{
+    drop_all as drop_capabilities, drop_bounding_set, keep_only_ptrace,
+    raise_permitted as raise_permitted_capabilities,
+};
+pub use crate::environ::scrub_environment;
+pub use crate::idmap::{IdMap, id_mapping_namespace, write_maps_of, write_own_maps};
+pub use crate::keyring::join_fresh_session_keyring;
+pub use crate::landlock::{FsAccess, LandlockRule, landlock_abi, restrict_with_landlock};
+pub use crate::link::bring_loopback_up;
+pub use crate::memory::{read_bytes, read_c_string};
+pub use crate::message::{Channel, Received};
+pub use crate::mount::{
+    MountFlags, attach, clone_tree, devpts, make_view_read_only, pivot_into, procfs,
+    set_attributes_of_one, set_id_mapping, set_mount_attributes, tmpfs,
+};
+pub use crate::probe::{Probe, in_child, probe_nf_tables, probe_seccomp_listener};
+pub use crate::process::{
+    Child, Namespaces, Reaped, children_peak_rss, close_from, exec, exit_now, fork,
+    is_single_threaded, kill_all_others, own_working_folder, reap, reap_zombies, set_umask,
+    spawn_in,
+};
+pub use crate::signal::{SignalQueue, reset_signals};
+pub use crate::terminal::{Pty, RawMode, controlling_terminal_of, make_controlling};
+pub use crate::unix_diag::UnixDiag;
+
+/// The error of a failed system call.
+pub type Errno = rustix::io::Errno;
+/// The result of a system call.
+pub type Result<T> = core::result::Result<T, Errno>;
+
+/// Turns the C convention of -1 and `errno` into a result.
+fn check(returned: libc::c_long) -> Result<libc::c_long> {
+    if returned < 0 {
+        Err(last_errno())
+    } else {
+        Ok(returned)
+    }
+}
+
+fn last_errno() -> Errno {
+    let raw = std::io::Error::last_os_error().raw_os_error();
+    Errno::from_raw_os_error(raw.unwrap_or(libc::EIO))
+}

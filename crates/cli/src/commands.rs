@@ -1,0 +1,127 @@
+//! The commands of `ringfence`, one file each.
+//!
+//! Only the command that was asked for is built: describing all of them would
+//! cost a good part of a start.
+
+mod completions;
+mod doctor;
+mod policy;
+mod run;
+mod scope;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Args, Command, FromArgMatches};
+
+use crate::error::COULD_NOT_START;
+
+const ABOUT: &str =
+    "A sandbox with egress control for AI-agent skills: nothing leaves unless the policy names it.";
+const EXAMPLES: &str = "Examples:
+  ringfence run -- npm test                 run a command with the network closed
+  ringfence run --time 5m -- make           … and for five minutes at most
+  ringfence policy explain api.example.org  why a host is allowed or not
+  ringfence doctor                          what this machine can enforce";
+
+/// One command: its name and how to run it.
+struct Entry {
+    name: &'static str,
+    describe: fn() -> Command,
+    main: fn(Vec<OsString>) -> ExitCode,
+}
+
+const ENTRIES: &[Entry] = &[
+    Entry {
+        name: "run",
+        describe: describe::<run::RunArgs>,
+        main: run_main,
+    },
+    Entry {
+        name: "policy",
+        describe: describe::<policy::PolicyArgs>,
+        main: |words| start("policy", words, policy::main),
+    },
+    Entry {
+        name: "doctor",
+        describe: describe::<doctor::DoctorArgs>,
+        main: |words| start("doctor", words, doctor::main),
+    },
+    Entry {
+        name: "completions",
+        describe: describe::<completions::CompletionsArgs>,
+        main: |words| start("completions", words, completions::main),
+    },
+];
+
+/// Runs the command that `arguments`, which start with the program, name.
+pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
+    let named = arguments.get(1).and_then(|word| word.to_str());
+    match ENTRIES.iter().find(|entry| Some(entry.name) == named) {
+        Some(entry) => (entry.main)(arguments.into_iter().skip(1).collect()),
+        None => show_help(arguments),
+    }
+}
+
+fn run_main(words: Vec<OsString>) -> ExitCode {
+    match parse::<run::RunArgs>("run", words) {
+        Ok(arguments) => run::main(arguments),
+        Err(error) => {
+            let _ = error.print();
+            ExitCode::from(if error.use_stderr() {
+                COULD_NOT_START
+            } else {
+                0
+            })
+        }
+    }
+}
+
+fn start<A: Args>(name: &'static str, words: Vec<OsString>, main: fn(A) -> ExitCode) -> ExitCode {
+    match parse::<A>(name, words) {
+        Ok(arguments) => main(arguments),
+        Err(error) => error.exit(),
+    }
+}
+
+fn parse<A: Args>(name: &'static str, words: Vec<OsString>) -> Result<A, clap::Error> {
+    let mut command = describe::<A>()
+        .name(name)
+        .bin_name(format!("ringfence {name}"));
+    let matches = command.try_get_matches_from_mut(words)?;
+    A::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+fn describe<A: Args>() -> Command {
+    A::augment_args(Command::new("command"))
+}
+
+/// The whole command line, for help and completions.
+fn whole() -> Command {
+    let subcommands = ENTRIES
+        .iter()
+        .map(|entry| (entry.describe)().name(entry.name));
+    Command::new("ringfence")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(ABOUT)
+        .after_help(EXAMPLES)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands(subcommands)
+}
+
+/// Not one of the commands: help, the version, or an error that says so.
+fn show_help(arguments: Vec<OsString>) -> ExitCode {
+    match whole().try_get_matches_from(arguments) {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => error.exit(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::whole().debug_assert();
+    }
+}

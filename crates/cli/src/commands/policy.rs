@@ -1,0 +1,33 @@
+//! `ringfence policy`: what the policy says, and why.
+
+mod check;
+mod explain;
+mod schema;
+mod show;
+
+use std::process::ExitCode;
+
+/// Check, explain and show policies
+#[derive(Debug, clap::Args)]
+#[command(about, arg_required_else_help = true)]
+pub(crate) struct PolicyArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    Check(check::CheckArgs),
+    Explain(explain::ExplainArgs),
+    Show(show::ShowArgs),
+    Schema(schema::SchemaArgs),
+}
+
+pub(crate) fn main(arguments: PolicyArgs) -> ExitCode {
+    match arguments.action {
+        Action::Check(arguments) => check::main(arguments),
+        Action::Explain(arguments) => explain::main(arguments),
+        Action::Show(arguments) => show::main(arguments),
+        Action::Schema(arguments) => schema::main(&arguments),
+    }
+}

@@ -1,0 +1,105 @@
+//! `ringfence policy check`: is a file right, and what of it has no effect.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use ringfence_policy::{Note, PathContext};
+use ringfence_runtime::{Sources, check_file};
+use ringfence_sandbox::Host;
+use serde::Serialize;
+
+use crate::error::Failure;
+use crate::output;
+
+/// Check policy files and srt settings, and report what has no effect
+///
+/// Exits with 1 when a file is wrong. A file ending in .json is read as srt
+/// settings, .toml as TOML, anything else as YAML.
+#[derive(Debug, clap::Args)]
+#[command(
+    about,
+    after_help = "Example:\n  ringfence policy check policy.yaml ~/.srt-settings.json"
+)]
+pub(crate) struct CheckArgs {
+    /// The files
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Checked {
+    file: String,
+    ok: bool,
+    error: Option<Failure>,
+    notes: Vec<Note>,
+}
+
+pub(crate) fn main(arguments: CheckArgs) -> ExitCode {
+    let checked: Result<Vec<_>, _> = sources().map(|sources| {
+        arguments
+            .files
+            .iter()
+            .map(|file| check(file.clone(), &sources))
+            .collect()
+    });
+    let checked = match checked {
+        Ok(checked) => checked,
+        Err(failure) => return failure.show(arguments.json),
+    };
+    if arguments.json {
+        output::print_json(&checked);
+    } else {
+        checked.iter().for_each(show);
+    }
+    ExitCode::from(u8::from(checked.iter().any(|file| !file.ok)))
+}
+
+fn sources() -> Result<Sources<'static>, Failure> {
+    let host = Host::look(std::env::var_os("HOME").map(PathBuf::from))?;
+    let base = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    Ok(Sources {
+        variable: &|_| None,
+        paths: PathContext {
+            home: host.home,
+            base,
+        },
+    })
+}
+
+fn check(path: PathBuf, sources: &Sources<'_>) -> Checked {
+    let file = path.display().to_string();
+    match check_file(&path, sources) {
+        Ok(notes) => Checked {
+            file,
+            ok: true,
+            error: None,
+            notes,
+        },
+        Err(error) => Checked {
+            file,
+            ok: false,
+            error: Some(error.into()),
+            notes: Vec::new(),
+        },
+    }
+}
+
+fn show(checked: &Checked) {
+    match &checked.error {
+        None => output::print_text(&format!("{}: ok", output::printable(&checked.file))),
+        Some(failure) => {
+            failure.show(false);
+        }
+    }
+    for note in &checked.notes {
+        output::print_text(&format!(
+            "  note[{}] {}: {}",
+            note.code,
+            note.origin,
+            output::printable(&note.message)
+        ));
+    }
+}

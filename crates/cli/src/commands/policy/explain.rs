@@ -1,0 +1,209 @@
+//! `ringfence policy explain`: why a host is allowed or not.
+
+use std::net::IpAddr;
+use std::process::ExitCode;
+
+use ringfence_policy::{Explanation, Request, Target, explain};
+
+use crate::commands::scope::ScopeArgs;
+use crate::error::Failure;
+use crate::output;
+
+/// Say why a destination is allowed or not, and which line would change it
+///
+/// Exits with 0 when it is allowed and with 3 when it is not.
+#[derive(Debug, clap::Args)]
+#[command(
+    about,
+    after_help = "Examples:
+  ringfence policy explain api.example.org
+  ringfence policy explain https://api.example.org/v1/items --method POST
+  ringfence policy explain api.example.org:8443 --address 10.0.0.7"
+)]
+pub(crate) struct ExplainArgs {
+    /// A host, host:port or URL
+    #[arg(value_name = "TARGET")]
+    target: String,
+    /// The address that the name resolved to
+    #[arg(long, value_name = "IP")]
+    address: Option<IpAddr>,
+    /// The method of an HTTP request
+    #[arg(long, value_name = "METHOD")]
+    method: Option<String>,
+    /// The path of an HTTP request
+    #[arg(long, value_name = "PATH")]
+    path: Option<String>,
+    #[command(flatten)]
+    scope: ScopeArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The exit code for a destination that is not allowed.
+const NOT_ALLOWED: u8 = 3;
+
+pub(crate) fn main(arguments: ExplainArgs) -> ExitCode {
+    let json = arguments.json;
+    match answer(arguments) {
+        Ok(explanation) => {
+            if json {
+                output::print_json(&explanation);
+            } else {
+                show(&explanation);
+            }
+            ExitCode::from(if explanation.decision.is_allowed() {
+                0
+            } else {
+                NOT_ALLOWED
+            })
+        }
+        Err(failure) => failure.show(json),
+    }
+}
+
+fn answer(arguments: ExplainArgs) -> Result<Explanation, Failure> {
+    let asked = Asked::parse(&arguments.target)?;
+    let policy = arguments.scope.resolve()?.policy;
+    let path = arguments.path.or(asked.path);
+    let mut request = Request::connect(&asked.target, asked.port);
+    if let Some(address) = arguments.address {
+        request = request.resolved_to(address);
+    }
+    if arguments.method.is_some() || path.is_some() {
+        request.method = Some(arguments.method.as_deref().unwrap_or("GET"));
+        request.path = Some(path.as_deref().unwrap_or("/"));
+    }
+    Ok(explain(&policy, &request))
+}
+
+/// What the words of a target mean.
+struct Asked {
+    target: Target,
+    port: u16,
+    path: Option<String>,
+}
+
+impl Asked {
+    fn parse(text: &str) -> Result<Self, Failure> {
+        let bad = |why: String| {
+            Failure::new(
+                "bad-target",
+                format!("{text:?}: {why}"),
+                "give a host, host:port or URL",
+            )
+        };
+        let (default_port, rest) = match text.split_once("://") {
+            Some(("http", rest)) => (80, rest),
+            Some(("https", rest)) => (443, rest),
+            Some((scheme, _)) => {
+                return Err(bad(format!("the scheme {scheme} is not http or https")));
+            }
+            None => (443, text),
+        };
+        let (authority, path) = match rest.find('/') {
+            Some(at) => (&rest[..at], Some(rest[at..].to_owned())),
+            None => (rest, None),
+        };
+        let (host, port) = split_port(authority);
+        let port = match port {
+            Some(port) => port
+                .parse()
+                .ok()
+                .filter(|port| *port > 0)
+                .ok_or_else(|| bad(format!("{port:?} is not a port")))?,
+            None => default_port,
+        };
+        let target = Target::parse(host).map_err(|error| bad(error.to_string()))?;
+        Ok(Self { target, port, path })
+    }
+}
+
+/// Splits `host:port`, `[v6]:port` and a bare v6 address.
+fn split_port(authority: &str) -> (&str, Option<&str>) {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if host.ends_with(']') || !host.contains(':') => (host, Some(port)),
+        _ => (authority, None),
+    }
+}
+
+fn show(explanation: &Explanation) {
+    let decision = &explanation.decision;
+    let verdict = if decision.is_allowed() {
+        "allowed"
+    } else {
+        "refused"
+    };
+    let mut rows = vec![
+        vec!["verdict".to_owned(), verdict.to_owned()],
+        vec![
+            "reason".to_owned(),
+            format!("{} ({})", decision.reason, decision.reason.code()),
+        ],
+    ];
+    rows.extend(
+        decision
+            .rule
+            .iter()
+            .map(|rule| vec!["rule".to_owned(), rule.clone()]),
+    );
+    rows.extend(
+        decision
+            .source
+            .iter()
+            .map(|source| vec!["source".to_owned(), source.to_string()]),
+    );
+    if decision.needs_inspection {
+        rows.push(vec![
+            "requests".to_owned(),
+            "each one is judged by method and path".to_owned(),
+        ]);
+    }
+    for suggestion in &explanation.suggestions {
+        rows.push(vec![
+            "to allow".to_owned(),
+            format!("{}  ({})", suggestion.line, suggestion.place),
+        ]);
+    }
+    output::print_text(&output::columns(&rows));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Option<(String, u16, Option<String>)> {
+        Asked::parse(text)
+            .ok()
+            .map(|asked| (asked.target.to_string(), asked.port, asked.path))
+    }
+
+    #[test]
+    fn targets_are_hosts_ports_and_urls() {
+        let name = || "a.example.org".to_owned();
+        assert_eq!(parsed("a.example.org"), Some((name(), 443, None)));
+        assert_eq!(parsed("A.example.org.:8443"), Some((name(), 8443, None)));
+        assert_eq!(
+            parsed("http://a.example.org/x"),
+            Some((name(), 80, Some("/x".into())))
+        );
+        assert_eq!(
+            parsed("2130706433:80").map(|p| p.0),
+            Some("127.0.0.1".into())
+        );
+        assert_eq!(parsed("[::1]:9").map(|p| p.1), Some(9));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in [
+            "",
+            "ftp://a.example.org",
+            "a.example.org:0",
+            "a.example.org:x",
+            "a b",
+        ] {
+            assert!(parsed(text).is_none(), "{text}");
+        }
+    }
+}

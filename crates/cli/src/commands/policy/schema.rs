@@ -1,0 +1,42 @@
+//! `ringfence policy schema`: JSON Schemas of the file formats.
+
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+
+use crate::output;
+
+/// Print the JSON Schema of a file format
+#[derive(Debug, clap::Args)]
+#[command(
+    about,
+    after_help = "Example:\n  ringfence policy schema policy > policy.schema.json"
+)]
+pub(crate) struct SchemaArgs {
+    /// Which format
+    #[arg(value_enum, default_value = "policy")]
+    format: Format,
+    /// Print JSON (a schema always is)
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// The native policy
+    Policy,
+    /// Settings of srt
+    SrtSettings,
+    /// The record that run --report writes
+    Report,
+}
+
+pub(crate) fn main(arguments: &SchemaArgs) -> ExitCode {
+    let schema = match arguments.format {
+        Format::Policy => ringfence_policy::schema::policy(),
+        Format::SrtSettings => ringfence_policy::schema::srt_settings(),
+        Format::Report => ringfence_runtime::report_schema(),
+    };
+    output::print_json(&schema);
+    ExitCode::SUCCESS
+}

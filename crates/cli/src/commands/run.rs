@@ -1,0 +1,233 @@
+//! `ringfence run`: one command in a sandbox.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use ringfence_runtime::{ExitReason, Report, RunError, RunRequest, Terminal, examine, run};
+use ringfence_sandbox::Weaker;
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+
+use super::scope::ScopeArgs;
+use crate::error::{COULD_NOT_START, Failure};
+use crate::output;
+
+const EXAMPLES: &str = "Examples:
+  ringfence run -- npm test
+  ringfence run --write ../shared --time 10m -- make -j4
+  ringfence run --settings ~/.srt-settings.json -- python3 tool.py
+  ringfence run --report run.json -- ./untrusted.sh
+
+Exit codes: the command's own; 128 and a signal's number; 124 time limit; 125 ringfence could not start it;
+126 not executable; 127 not found.";
+
+/// Run a command in a sandbox
+///
+/// The command reads the host but for hidden places (keys, tokens, histories),
+/// writes only in the working folder and a private /tmp, and has no network.
+#[derive(Debug, clap::Args)]
+#[command(about, after_help = EXAMPLES)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    scope: ScopeArgs,
+    /// Print nothing about what was refused
+    #[arg(long)]
+    quiet: bool,
+    /// Write a JSON record of the run
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Give the command a terminal of its own on every stream
+    #[arg(long, conflicts_with = "no_tty")]
+    tty: bool,
+    /// Give the command no terminal of its own
+    #[arg(long)]
+    no_tty: bool,
+    /// Accept a weaker form of a layer that this machine lacks (may be given several times)
+    #[arg(long, value_name = "LAYER")]
+    weaker: Vec<WeakerForm>,
+    /// The program and its arguments
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "CMD"
+    )]
+    command: Vec<OsString>,
+}
+
+/// Weaker forms by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum WeakerForm {
+    /// Root's own id behind the sandbox, where id-mapped mounts are missing
+    HostRoot,
+    /// No Landlock, where the kernel has none
+    Landlock,
+    /// Limits of the policy not enforced
+    Limits,
+}
+
+pub(crate) fn main(arguments: RunArgs) -> ExitCode {
+    let quiet = arguments.quiet;
+    match start(arguments) {
+        Ok(report) => {
+            explain_start_failure(&report);
+            if !quiet {
+                show_refusals(&report);
+            }
+            ExitCode::from(report.exit.code)
+        }
+        Err(failure) => failure.exiting(COULD_NOT_START).show(false),
+    }
+}
+
+fn start(arguments: RunArgs) -> Result<Report, Failure> {
+    let scope = arguments.scope.resolve()?;
+    let mut record = arguments.report.as_deref().map(open_record).transpose()?;
+    let report = run(RunRequest {
+        policy: &scope.policy,
+        host: &scope.host,
+        command: arguments.command,
+        working_folder: scope.working_folder,
+        environment: std::env::vars_os().collect(),
+        terminal: terminal(arguments.tty, arguments.no_tty),
+        weaker: Weaker {
+            host_root: arguments.weaker.contains(&WeakerForm::HostRoot),
+            no_landlock: arguments.weaker.contains(&WeakerForm::Landlock),
+            no_limits: arguments.weaker.contains(&WeakerForm::Limits),
+        },
+    })
+    .map_err(with_examination)?;
+    if let (Some(file), Some(path)) = (&mut record, &arguments.report) {
+        write_record(file, path, &report)?;
+    }
+    Ok(report)
+}
+
+fn terminal(always: bool, never: bool) -> Terminal {
+    match (always, never) {
+        (true, _) => Terminal::Always,
+        (_, true) => Terminal::Never,
+        _ => Terminal::Auto,
+    }
+}
+
+/// When the sandbox could not be built, says what `doctor` would say.
+fn with_examination(error: RunError) -> Failure {
+    let is_machine = matches!(error, RunError::Spawn(_));
+    let failure = Failure::from(error);
+    if !is_machine {
+        return failure;
+    }
+    let missing: Vec<_> = examine()
+        .into_iter()
+        .filter(|finding| finding.health == ringfence_runtime::Health::Missing)
+        .collect();
+    if missing.is_empty() {
+        failure
+    } else {
+        failure.because(&super::doctor::table(&missing))
+    }
+}
+
+/// Opens the record before the command starts, and without following a link
+/// that an earlier command may have left in its folder (as in CVE-2026-39861).
+fn open_record(path: &Path) -> Result<File, Failure> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(0o644);
+    let opened = if path.is_absolute() {
+        rustix::fs::open(path, flags, mode)
+    } else {
+        rustix::fs::openat2(
+            rustix::fs::CWD,
+            path,
+            flags,
+            mode,
+            ResolveFlags::NO_SYMLINKS,
+        )
+    };
+    opened.map(File::from).map_err(|errno| {
+        let message = format!("{}: {errno}", path.display());
+        Failure::new(
+            "report-unwritable",
+            message,
+            "name a file in an existing folder; links are not followed",
+        )
+    })
+}
+
+fn write_record(file: &mut File, path: &Path, report: &Report) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(report).unwrap_or_default();
+    file.set_len(0)
+        .and_then(|()| writeln!(file, "{text}"))
+        .map_err(|error| {
+            Failure::new(
+                "report-unwritable",
+                format!("{}: {error}", path.display()),
+                "make room for it",
+            )
+        })
+}
+
+fn explain_start_failure(report: &Report) {
+    let program = report
+        .command
+        .first()
+        .map(|program| output::printable(program))
+        .unwrap_or_default();
+    match report.exit.reason {
+        ExitReason::NotFound => eprintln!("ringfence: {program}: command not found"),
+        ExitReason::NotExecutable => eprintln!("ringfence: {program}: cannot be executed"),
+        ExitReason::TimeLimit => eprintln!("ringfence: {program}: ended by the time limit"),
+        ExitReason::Exited | ExitReason::Signalled => {}
+    }
+}
+
+/// The short block at the end: what, how often, by which rule, what to add.
+fn show_refusals(report: &Report) {
+    const MOST_SHOWN: usize = 10;
+    if report.refusals.is_empty() && report.more_refusals == 0 {
+        return;
+    }
+    let rows: Vec<Vec<String>> = report
+        .refusals
+        .iter()
+        .take(MOST_SHOWN)
+        .map(|refusal| {
+            let times = format!("×{}", refusal.count);
+            vec![
+                format!("  {}", refusal.operation),
+                refusal.subject.clone(),
+                times,
+                refusal.rule.clone(),
+            ]
+        })
+        .collect();
+    eprintln!("ringfence: refused:\n{}", output::columns(&rows));
+    let unshown = u64::try_from(report.refusals.len().saturating_sub(MOST_SHOWN)).unwrap_or(0)
+        + report.more_refusals;
+    if unshown > 0 {
+        eprintln!("  … and {unshown} more (all of them: --report FILE)");
+    }
+    let mut advice: Vec<String> = report
+        .refusals
+        .iter()
+        .filter_map(|refusal| what_to_add(&refusal.rule))
+        .collect();
+    advice.sort();
+    advice.dedup();
+    for line in advice.iter().take(MOST_SHOWN) {
+        eprintln!("  to allow: {line}");
+    }
+}
+
+/// The line of a policy that would lift a refusal, where there is one.
+fn what_to_add(rule: &str) -> Option<String> {
+    let name = rule.strip_prefix("protected name ")?;
+    Some(format!(
+        "filesystem: {{write: {{unprotect: [\"{}\"]}}}}  in a file given with --policy",
+        output::printable(name)
+    ))
+}

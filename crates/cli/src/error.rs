@@ -1,0 +1,78 @@
+//! Errors as people and programs see them: a stable code, a sentence, a hint.
+
+use std::process::ExitCode;
+
+use ringfence_runtime::{PolicyLoadError, RunError};
+use ringfence_sandbox::HostError;
+use serde::Serialize;
+
+/// The exit code when ringfence itself could not do what was asked of `run`.
+pub(crate) const COULD_NOT_START: u8 = 125;
+
+/// An error ready to be shown.
+#[derive(Debug, Serialize)]
+pub(crate) struct Failure {
+    code: &'static str,
+    message: String,
+    hint: String,
+    #[serde(skip)]
+    exit: u8,
+}
+
+impl Failure {
+    pub(crate) fn new(
+        code: &'static str,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            hint: hint.into(),
+            exit: 1,
+        }
+    }
+
+    /// The same with another exit code.
+    pub(crate) fn exiting(mut self, exit: u8) -> Self {
+        self.exit = exit;
+        self
+    }
+
+    /// The same with what an examination of the machine found.
+    pub(crate) fn because(mut self, findings: &str) -> Self {
+        self.message = format!("{}\n{findings}", self.message);
+        self
+    }
+
+    /// Prints it and gives the exit code.
+    pub(crate) fn show(&self, json: bool) -> ExitCode {
+        if json {
+            crate::output::print_json(&serde_json::json!({ "error": self }));
+        } else {
+            eprintln!(
+                "ringfence: error[{}]: {}\n  hint: {}",
+                self.code, self.message, self.hint
+            );
+        }
+        ExitCode::from(self.exit)
+    }
+}
+
+impl From<PolicyLoadError> for Failure {
+    fn from(error: PolicyLoadError) -> Self {
+        Self::new(error.code(), error.to_string(), error.hint())
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        Self::new(error.code(), error.to_string(), error.hint())
+    }
+}
+
+impl From<HostError> for Failure {
+    fn from(error: HostError) -> Self {
+        Self::new(error.code(), error.to_string(), error.hint())
+    }
+}

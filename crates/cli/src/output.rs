@@ -1,0 +1,68 @@
+//! Tables and JSON on standard output.
+
+use std::io::Write;
+
+use serde::Serialize;
+
+/// Prints a value as indented JSON.
+pub(crate) fn print_json(value: &impl Serialize) {
+    let text = serde_json::to_string_pretty(value)
+        .unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"));
+    print_text(&text);
+}
+
+/// Prints text and a line end. A reader that has gone away is not an error.
+pub(crate) fn print_text(text: &str) {
+    let _ = writeln!(std::io::stdout().lock(), "{text}");
+}
+
+/// Lines up `rows` in columns, two spaces apart. Control characters, which
+/// come from inside a sandbox, are shown and not sent to the terminal.
+pub(crate) fn columns(rows: &[Vec<String>]) -> String {
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| row.iter().map(|cell| printable(cell)).collect())
+        .collect();
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..count)
+        .map(|at| {
+            rows.iter()
+                .filter_map(|row| row.get(at))
+                .map(|cell| cell.chars().count())
+                .max()
+                .unwrap_or(0)
+        })
+        .collect();
+    let line = |row: &Vec<String>| {
+        let cells: Vec<_> = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:<width$}"))
+            .collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// `text` with every control character escaped.
+pub(crate) fn printable(text: &str) -> String {
+    let escape = |character: char| match character.is_control() {
+        true => character.escape_default().to_string(),
+        false => character.to_string(),
+    };
+    text.chars().map(escape).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_and_cannot_drive_the_terminal() {
+        let rows = [
+            vec!["a".to_owned(), "bb".to_owned()],
+            vec!["ccc".to_owned(), "\u{1b}[2J".to_owned()],
+        ];
+        assert_eq!(columns(&rows), "a    bb\nccc  \\u{1b}[2J");
+    }
+}

@@ -1,0 +1,8 @@
+//! HTTP methods and paths as rules name them.
+
+mod method;
+mod path;
+
+pub(crate) use method::is_token;
+pub use method::{Method, MethodError};
+pub use path::{HttpPath, HttpPathError, PathPattern, PathPatternError};

@@ -1,0 +1,131 @@
+//! [`Layer`]: what one source says, before it is merged with the others.
+//!
+//! A list that is `None` was not written; an empty one was, which matters in a ceiling.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::audit::AuditLevel;
+use crate::credential::CredentialBinding;
+use crate::filesystem::{ProtectedName, ReadScope};
+use crate::limits::Limits;
+use crate::note::Note;
+use crate::origin::{Authority, Origin, Sourced};
+use crate::path::PathRule;
+use crate::port::Port;
+use crate::rule::{AllowRule, DenyRule, NetworkMode};
+
+/// One source's word, in the one model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Layer {
+    /// Where it came from; its kind is its rank.
+    pub origin: Origin,
+    /// Whose word it is.
+    pub authority: Authority,
+    /// Network rules.
+    pub network: NetworkLayer,
+    /// Filesystem rules.
+    pub filesystem: FilesystemLayer,
+    /// Limits.
+    pub limits: Limits,
+    /// Environment rules.
+    pub environment: EnvironmentLayer,
+    /// Credential bindings.
+    pub credentials: Option<Vec<Sourced<CredentialBinding>>>,
+    /// How much is recorded.
+    pub audit: Option<Sourced<AuditLevel>>,
+    /// What request layers may do.
+    pub requests: Option<Sourced<RequestRule>>,
+    /// Remarks of the source.
+    pub notes: Vec<Note>,
+}
+
+impl Layer {
+    /// A layer that says nothing, with the operator's authority.
+    pub fn empty(origin: Origin) -> Self {
+        Self {
+            origin,
+            authority: Authority::Operator,
+            network: NetworkLayer::default(),
+            filesystem: FilesystemLayer::default(),
+            limits: Limits::default(),
+            environment: EnvironmentLayer::default(),
+            credentials: None,
+            audit: None,
+            requests: None,
+            notes: Vec::new(),
+        }
+    }
+
+    /// The same layer as a request: a file of the working folder or of a skill.
+    #[must_use]
+    pub fn as_request(self) -> Self {
+        Self {
+            authority: Authority::Request,
+            ..self
+        }
+    }
+
+    /// Pairs `value` with this layer's origin.
+    pub(crate) fn sourced<T>(&self, value: T) -> Sourced<T> {
+        Sourced::new(value, self.origin.clone())
+    }
+}
+
+/// Network part of a layer.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NetworkLayer {
+    /// The mode, when stated.
+    pub mode: Option<Sourced<NetworkMode>>,
+    /// Allowed destinations.
+    pub allow: Option<Vec<Sourced<AllowRule>>>,
+    /// Denied destinations.
+    pub deny: Vec<Sourced<DenyRule>>,
+    /// Ports of the host's own loopback.
+    pub host_ports: Option<Vec<Sourced<Port>>>,
+}
+
+/// Filesystem part of a layer.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FilesystemLayer {
+    /// Where reading starts from.
+    pub scope: Option<Sourced<ReadScope>>,
+    /// Hidden places.
+    pub read_deny: Vec<Sourced<PathRule>>,
+    /// Re-allowed places.
+    pub read_allow: Option<Vec<Sourced<PathRule>>>,
+    /// Writable places.
+    pub write_allow: Option<Vec<Sourced<PathRule>>>,
+    /// Never writable places.
+    pub write_deny: Vec<Sourced<PathRule>>,
+    /// Protected names.
+    pub protect: Vec<Sourced<ProtectedName>>,
+    /// Entries taken out of the protected names.
+    pub unprotect: Vec<Sourced<String>>,
+}
+
+/// Environment part of a layer.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct EnvironmentLayer {
+    /// Names taken from outside.
+    pub pass: Option<Vec<Sourced<String>>>,
+    /// Every variable passes.
+    pub pass_all: Option<Sourced<bool>>,
+    /// Names with their values.
+    pub set: BTreeMap<String, Sourced<String>>,
+    /// Names that hold a placeholder inside.
+    pub managed: Vec<Sourced<String>>,
+}
+
+/// What the operator lets request layers do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RequestRule {
+    /// They narrow; what they ask for beyond the operator's rules stays pending.
+    Narrow,
+    /// They count like the operator's own layers, except for metadata addresses, protected names
+    /// and this setting.
+    Allow,
+}

@@ -1,0 +1,87 @@
+//! Limits and the units they are written in.
+
+mod cores;
+mod count;
+mod size;
+mod span;
+
+use serde::Serialize;
+
+use crate::origin::Sourced;
+
+pub use cores::{Cores, CoresError};
+pub use count::{Count, CountError};
+pub use size::{ByteSize, SizeError};
+pub use span::{SpanError, TimeSpan};
+
+/// Limits on one sandbox; what is `None` is not limited.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Limits {
+    /// CPU cores at once.
+    pub cpu: Option<Sourced<Cores>>,
+    /// Memory, page cache included.
+    pub memory: Option<Sourced<ByteSize>>,
+    /// Processes and threads.
+    pub pids: Option<Sourced<Count>>,
+    /// Bytes written to private storage.
+    pub disk: Option<Sourced<ByteSize>>,
+    /// Wall-clock time.
+    pub time: Option<Sourced<TimeSpan>>,
+    /// CPU time of all processes together.
+    pub cpu_time: Option<Sourced<TimeSpan>>,
+    /// Bytes of output that are kept.
+    pub output: Option<Sourced<ByteSize>>,
+    /// Open files per process.
+    pub open_files: Option<Sourced<Count>>,
+    /// Size of one file.
+    pub file_size: Option<Sourced<ByteSize>>,
+}
+
+impl Limits {
+    /// Takes each limit from `stronger` where it states one.
+    #[must_use]
+    pub(crate) fn overridden_by(self, stronger: Self) -> Self {
+        self.combined(stronger, Pick::Other)
+    }
+
+    /// Takes the lower of the two for each limit.
+    #[must_use]
+    pub(crate) fn lowered_by(self, other: Self) -> Self {
+        self.combined(other, Pick::Lower)
+    }
+
+    fn combined(self, other: Self, rule: Pick) -> Self {
+        Self {
+            cpu: rule.pick(self.cpu, other.cpu),
+            memory: rule.pick(self.memory, other.memory),
+            pids: rule.pick(self.pids, other.pids),
+            disk: rule.pick(self.disk, other.disk),
+            time: rule.pick(self.time, other.time),
+            cpu_time: rule.pick(self.cpu_time, other.cpu_time),
+            output: rule.pick(self.output, other.output),
+            open_files: rule.pick(self.open_files, other.open_files),
+            file_size: rule.pick(self.file_size, other.file_size),
+        }
+    }
+}
+
+/// Which of two stated limits holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pick {
+    Other,
+    Lower,
+}
+
+impl Pick {
+    fn pick<T: Ord>(
+        self,
+        own: Option<Sourced<T>>,
+        other: Option<Sourced<T>>,
+    ) -> Option<Sourced<T>> {
+        match (own, other) {
+            (Some(a), Some(b)) if self == Self::Lower && a.value <= b.value => Some(a),
+            (own, other) => other.or(own),
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! Paths in filesystem rules: what `~`, relative paths and globs mean.
+//!
+//! Everything here is text work; nothing looks at the disk.
+
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+
+use globset::GlobBuilder;
+use serde::{Serialize, Serializer};
+use thiserror::Error;
+
+/// What `~` and relative paths mean for one source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathContext {
+    /// The user's home folder, absolute.
+    pub home: PathBuf,
+    /// The folder relative paths start from, absolute.
+    pub base: PathBuf,
+}
+
+/// A place, or a pattern of places. Absolute after expansion. Always covers all below it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PathRule {
+    /// One file or folder.
+    Literal(PathBuf),
+    /// `*`, `?`, `[...]`, `{a,b}` within a component and `**` across components.
+    Glob(String),
+}
+
+/// Which forms a list takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// No globs, except a trailing `/**`, which is the folder.
+    Literal,
+    /// Globs are patterns.
+    Glob,
+    /// Characters mean themselves.
+    Verbatim,
+}
+
+impl PathRule {
+    /// Reads one entry of a list that takes globs.
+    pub fn parse(text: &str, context: &PathContext) -> Result<Self, PathRuleError> {
+        parse_as(text, context, Form::Glob)
+    }
+
+    /// Reads one entry of a list that takes no globs.
+    pub fn parse_literal(text: &str, context: &PathContext) -> Result<Self, PathRuleError> {
+        parse_as(text, context, Form::Literal)
+    }
+
+    /// True when the rule covers `path`, which must be absolute and free of `.` and `..`.
+    pub fn matches(&self, path: &Path) -> bool {
+        match self {
+            Self::Literal(own) => path.starts_with(own),
+            Self::Glob(glob) => matcher(glob)
+                .is_ok_and(|matcher| path.ancestors().any(|part| matcher.is_match(part))),
+        }
+    }
+
+    /// True when every place of `other` is a place of `self`, as far as text can tell.
+    pub fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (_, Self::Literal(path)) => self.matches(path),
+            (Self::Literal(own), Self::Glob(glob)) => {
+                Path::new(fixed_prefix(glob)).starts_with(own)
+            }
+            (Self::Glob(a), Self::Glob(b)) => a == b,
+        }
+    }
+}
+
+pub(crate) fn parse_as(
+    text: &str,
+    context: &PathContext,
+    form: Form,
+) -> Result<PathRule, PathRuleError> {
+    if text.is_empty() {
+        return Err(PathRuleError::Empty);
+    }
+    if text.contains('\0') {
+        return Err(PathRuleError::Nul(text.to_owned()));
+    }
+    let trimmed = if form == Form::Verbatim {
+        text
+    } else {
+        without_everything_below(text)
+    };
+    let has_glob = form != Form::Verbatim && trimmed.contains(['*', '?', '[', ']', '{', '}']);
+    match (has_glob, form) {
+        (true, Form::Literal) => Err(PathRuleError::GlobNotAllowed(text.to_owned())),
+        (true, _) => expand_glob(trimmed, context),
+        (false, _) => expand(trimmed, context).map(PathRule::Literal),
+    }
+}
+
+/// `dir/**` and `dir/` are the folder.
+fn without_everything_below(text: &str) -> &str {
+    let cut = text.strip_suffix("/**").unwrap_or(text);
+    if cut.is_empty() { "/" } else { cut }
+}
+
+fn expand(text: &str, context: &PathContext) -> Result<PathBuf, PathRuleError> {
+    let (root, rest) = split_root(text, context)?;
+    let mut path = root.to_path_buf();
+    for component in Path::new(rest).components() {
+        match component {
+            Component::Normal(part) => path.push(part),
+            Component::ParentDir if path != root && !text.starts_with('/') => drop(path.pop()),
+            Component::ParentDir if text.starts_with('/') => {
+                return Err(PathRuleError::ParentInAbsolute(text.to_owned()));
+            }
+            Component::ParentDir => return Err(PathRuleError::LeavesBase(text.to_owned())),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    Ok(path)
+}
+
+/// The folder an entry starts from, and what is left of it.
+fn split_root<'a>(
+    text: &'a str,
+    context: &'a PathContext,
+) -> Result<(&'a Path, &'a str), PathRuleError> {
+    if text == "~" {
+        return Ok((&context.home, ""));
+    }
+    if let Some(rest) = text.strip_prefix("~/") {
+        return Ok((&context.home, rest));
+    }
+    if text.starts_with('~') {
+        return Err(PathRuleError::OtherHome(text.to_owned()));
+    }
+    if text.starts_with('/') {
+        return Ok((Path::new("/"), text));
+    }
+    Ok((&context.base, text))
+}
+
+fn expand_glob(text: &str, context: &PathContext) -> Result<PathRule, PathRuleError> {
+    let (root, rest) = split_root(text, context)?;
+    if rest.split('/').any(|part| part == "..") {
+        return Err(PathRuleError::LeavesBase(text.to_owned()));
+    }
+    let root = root
+        .to_str()
+        .ok_or_else(|| PathRuleError::ContextNotUtf8(text.to_owned()))?;
+    let parts: Vec<&str> = rest
+        .split('/')
+        .filter(|part| !matches!(*part, "" | "."))
+        .collect();
+    let escaped = globset::escape(root.trim_end_matches('/'));
+    let glob = format!("{escaped}/{}", parts.join("/"));
+    matcher(&glob).map_err(|source| PathRuleError::Glob {
+        entry: text.to_owned(),
+        source,
+    })?;
+    Ok(PathRule::Glob(glob))
+}
+
+/// `*` stays within a component, as in a shell.
+fn matcher(glob: &str) -> Result<globset::GlobMatcher, globset::Error> {
+    let glob = GlobBuilder::new(glob)
+        .literal_separator(true)
+        .backslash_escape(true)
+        .build()?;
+    Ok(glob.compile_matcher())
+}
+
+/// The folder in front of the first component with a wildcard.
+fn fixed_prefix(glob: &str) -> &str {
+    let wild = glob.find(['*', '?', '[', '{', '\\']).unwrap_or(glob.len());
+    let cut = glob[..wild].rfind('/').unwrap_or(0);
+    if cut == 0 { "/" } else { &glob[..cut] }
+}
+
+impl fmt::Display for PathRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Literal(path) => path.display().fmt(f),
+            Self::Glob(glob) => f.write_str(glob),
+        }
+    }
+}
+
+impl Serialize for PathRule {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Why an entry is no path rule. Each message shows the entry.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PathRuleError {
+    /// No text.
+    #[error("the path is empty")]
+    Empty,
+    /// A NUL byte, which the kernel would cut at.
+    #[error("path {0:?} has a NUL byte")]
+    Nul(String),
+    /// Climbs out of the base folder or the home folder.
+    #[error("path {0:?} leaves its folder")]
+    LeavesBase(String),
+    /// `..` in an absolute path.
+    #[error("path {0:?} has a '..', whose meaning depends on links")]
+    ParentInAbsolute(String),
+    /// `~user`.
+    #[error("path {0:?} names another user's home")]
+    OtherHome(String),
+    /// A glob in a list of literal paths.
+    #[error("path {0:?} is a pattern; this list takes paths only")]
+    GlobNotAllowed(String),
+    /// The home or base folder is not UTF-8, so a glob cannot be built on it.
+    #[error("path {0:?} is a pattern below a folder whose name is not UTF-8")]
+    ContextNotUtf8(String),
+    /// Not a valid glob.
+    #[error("path {entry:?}: {source}")]
+    Glob {
+        /// The entry as written.
+        entry: String,
+        /// What is wrong with it.
+        source: globset::Error,
+    },
+}
+
+impl PathRuleError {
+    /// Stable code for machines.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Empty => "path-empty",
+            Self::Nul(_) => "path-nul",
+            Self::LeavesBase(_) => "path-leaves-base",
+            Self::ParentInAbsolute(_) => "path-parent",
+            Self::OtherHome(_) => "path-other-home",
+            Self::GlobNotAllowed(_) => "path-glob-not-allowed",
+            Self::ContextNotUtf8(_) => "path-not-utf8",
+            Self::Glob { .. } => "path-glob-malformed",
+        }
+    }
+
+    /// What to write instead.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Empty => "remove the entry, or use \".\" for the working folder",
+            Self::Nul(_) => "remove the NUL byte",
+            Self::LeavesBase(_) | Self::OtherHome(_) => "give an absolute path",
+            Self::ParentInAbsolute(_) => "write the path without '..'",
+            Self::GlobNotAllowed(_) => "name the folder; everything below it is included",
+            Self::ContextNotUtf8(_) => "name the files without wildcards",
+            Self::Glob { .. } => "patterns are *, ?, [abc], {a,b} and **",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn context() -> PathContext {
+        PathContext {
+            home: "/home/[u]".into(),
+            base: "/srv/p".into(),
+        }
+    }
+
+    #[test]
+    fn expansion() {
+        for (text, want) in [
+            (".", "/srv/p"),
+            ("./a/", "/srv/p/a"),
+            ("a/../b", "/srv/p/b"),
+            ("~", "/home/[u]"),
+            ("~/.ssh", "/home/[u]/.ssh"),
+            ("/tmp/**", "/tmp"),
+            ("/**", "/"),
+            ("/", "/"),
+            ("a//b", "/srv/p/a/b"),
+        ] {
+            assert_eq!(
+                PathRule::parse_literal(text, &context())
+                    .unwrap()
+                    .to_string(),
+                want,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn refused_paths() {
+        for (text, code) in [
+            ("", "path-empty"),
+            ("a\0b", "path-nul"),
+            ("../x", "path-leaves-base"),
+            ("a/../../x", "path-leaves-base"),
+            ("~/../x", "path-leaves-base"),
+            ("/a/../b", "path-parent"),
+            ("~root/x", "path-other-home"),
+            ("*.lock", "path-glob-not-allowed"),
+        ] {
+            let error = PathRule::parse_literal(text, &context()).unwrap_err();
+            assert_eq!(error.code(), code, "{text:?}");
+        }
+        assert_eq!(
+            PathRule::parse("../*.x", &context()).unwrap_err().code(),
+            "path-leaves-base"
+        );
+        assert_eq!(
+            PathRule::parse("a[", &context()).unwrap_err().code(),
+            "path-glob-malformed"
+        );
+    }
+
+    #[test]
+    fn matching_covers_everything_below() {
+        let rule = |text| PathRule::parse(text, &context()).unwrap();
+        for (text, path, want) in [
+            ("/a/b", "/a/b/c", true),
+            ("/a/b", "/a/bc", false),
+            ("*.lock", "/srv/p/x.lock", true),
+            ("*.lock", "/srv/p/d/x.lock", false),
+            ("**/*.lock", "/srv/p/d/x.lock", true),
+            ("~/.k*", "/home/[u]/.kube/config", true),
+            ("~/.k*", "/home/u/.kube/config", false),
+        ] {
+            assert_eq!(rule(text).matches(Path::new(path)), want, "{text} {path}");
+        }
+        assert!(rule("/a").covers(&rule("/a/*/b")));
+        assert!(!rule("/a/b").covers(&rule("/a/*/b")));
+    }
+}

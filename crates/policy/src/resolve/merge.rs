@@ -1,0 +1,142 @@
+//! [`Draft`]: the policy while it is being merged.
+
+use std::collections::BTreeMap;
+
+use crate::audit::AuditLevel;
+use crate::credential::CredentialBinding;
+use crate::filesystem::{ProtectedName, ReadScope};
+use crate::layer::{EnvironmentLayer, FilesystemLayer, Layer, NetworkLayer};
+use crate::limits::Limits;
+use crate::note::Note;
+use crate::origin::{LayerKind, Origin, Sourced};
+use crate::path::PathRule;
+use crate::port::Port;
+use crate::rule::{AllowRule, DenyRule, NetworkMode};
+
+pub(super) struct Draft {
+    pub(super) mode: Sourced<NetworkMode>,
+    pub(super) allow: Vec<Sourced<AllowRule>>,
+    pub(super) deny: Vec<Sourced<DenyRule>>,
+    pub(super) host_ports: Vec<Sourced<Port>>,
+    pub(super) ceiling: Option<(Origin, NetworkLayer)>,
+    pub(super) scope: Sourced<ReadScope>,
+    pub(super) read_deny: Vec<Sourced<PathRule>>,
+    pub(super) read_allow: Vec<Sourced<PathRule>>,
+    pub(super) write_allow: Vec<Sourced<PathRule>>,
+    pub(super) write_deny: Vec<Sourced<PathRule>>,
+    pub(super) protect: Vec<Sourced<ProtectedName>>,
+    pub(super) unprotect: Vec<Sourced<String>>,
+    pub(super) limits: Limits,
+    pub(super) pass: Vec<Sourced<String>>,
+    pub(super) pass_all: bool,
+    pub(super) set: BTreeMap<String, Sourced<String>>,
+    pub(super) managed: Vec<Sourced<String>>,
+    pub(super) credentials: Vec<Sourced<CredentialBinding>>,
+    pub(super) audit: Sourced<AuditLevel>,
+    pub(super) notes: Vec<Note>,
+}
+
+impl Draft {
+    /// Nothing allowed, nothing writable: what holds where no layer speaks.
+    pub(super) fn new() -> Self {
+        let origin = Origin::new(LayerKind::Default, "built-in");
+        Self {
+            mode: Sourced::new(NetworkMode::Deny, origin.clone()),
+            allow: Vec::new(),
+            deny: Vec::new(),
+            host_ports: Vec::new(),
+            ceiling: None,
+            scope: Sourced::new(ReadScope::Host, origin.clone()),
+            read_deny: Vec::new(),
+            read_allow: Vec::new(),
+            write_allow: Vec::new(),
+            write_deny: Vec::new(),
+            protect: Vec::new(),
+            unprotect: Vec::new(),
+            limits: Limits::default(),
+            pass: Vec::new(),
+            pass_all: false,
+            set: BTreeMap::new(),
+            managed: Vec::new(),
+            credentials: Vec::new(),
+            audit: Sourced::new(AuditLevel::Security, origin),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Adds a layer that is stronger than all before it.
+    pub(super) fn add(&mut self, layer: Layer) {
+        self.add_network(layer.network, &layer.origin);
+        self.add_filesystem(layer.filesystem);
+        self.add_environment(layer.environment);
+        let limits = std::mem::take(&mut self.limits);
+        self.limits = limits.overridden_by(layer.limits);
+        self.credentials
+            .extend(layer.credentials.into_iter().flatten());
+        if let Some(audit) = layer.audit {
+            self.audit = audit;
+        }
+        self.notes.extend(layer.notes);
+    }
+
+    /// A layer that lists destinations without naming a mode opens a closed network as far as
+    /// its list; it never closes an open one.
+    fn add_network(&mut self, network: NetworkLayer, origin: &Origin) {
+        let lists = |len: Option<usize>| len.is_some_and(|len| len > 0);
+        let allows = lists(network.allow.as_ref().map(Vec::len))
+            || lists(network.host_ports.as_ref().map(Vec::len));
+        match network.mode {
+            Some(mode) => self.mode = mode,
+            None if allows && self.mode.value == NetworkMode::Deny => {
+                self.mode = Sourced::new(NetworkMode::Allowlist, origin.clone());
+            }
+            None => {}
+        }
+        append(&mut self.allow, network.allow.into_iter().flatten());
+        append(&mut self.deny, network.deny);
+        append(
+            &mut self.host_ports,
+            network.host_ports.into_iter().flatten(),
+        );
+    }
+
+    fn add_filesystem(&mut self, filesystem: FilesystemLayer) {
+        if let Some(scope) = filesystem.scope {
+            self.scope = scope;
+        }
+        append(&mut self.read_deny, filesystem.read_deny);
+        append(
+            &mut self.read_allow,
+            filesystem.read_allow.into_iter().flatten(),
+        );
+        append(
+            &mut self.write_allow,
+            filesystem.write_allow.into_iter().flatten(),
+        );
+        append(&mut self.write_deny, filesystem.write_deny);
+        append(&mut self.protect, filesystem.protect);
+        append(&mut self.unprotect, filesystem.unprotect);
+    }
+
+    fn add_environment(&mut self, environment: EnvironmentLayer) {
+        if let Some(pass_all) = environment.pass_all {
+            self.pass_all = pass_all.value;
+        }
+        append(&mut self.pass, environment.pass.into_iter().flatten());
+        append(&mut self.managed, environment.managed);
+        self.set.extend(environment.set);
+    }
+}
+
+/// Appends what is not there yet; the first to say something is its source.
+pub(super) fn append<T>(list: &mut Vec<Sourced<T>>, more: impl IntoIterator<Item = Sourced<T>>)
+where
+    T: std::hash::Hash + Eq + Clone,
+{
+    let mut known: std::collections::HashSet<T> =
+        list.iter().map(|item| item.value.clone()).collect();
+    list.extend(
+        more.into_iter()
+            .filter(|item| known.insert(item.value.clone())),
+    );
+}

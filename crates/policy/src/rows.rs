@@ -1,0 +1,131 @@
+//! A policy as rows of a table, in a stable order, for front ends that decide nothing.
+
+use std::fmt::Display;
+
+use serde::Serialize;
+
+use crate::limits::Limits;
+use crate::origin::{Origin, Sourced};
+use crate::policy::{Network, Policy, Resolved};
+
+/// One line of `policy show`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Row {
+    /// Where the entry belongs: `network.allow`.
+    pub section: &'static str,
+    /// The entry as text.
+    pub entry: String,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+/// Every entry of the policy, section by section.
+pub fn rows(policy: &Resolved<Policy>) -> Vec<Row> {
+    let mut table = Table::default();
+    table.network(policy.network());
+    if let Some(ceiling) = policy.ceiling_network() {
+        table.ceiling(ceiling);
+    }
+    table.filesystem(policy);
+    table.limits(policy.limits());
+    table.environment(policy);
+    for binding in policy.credentials() {
+        let hosts: Vec<String> = binding.hosts.iter().map(ToString::to_string).collect();
+        let entry = format!(
+            "{}: {} to {}",
+            binding.service,
+            binding.env,
+            hosts.join(", ")
+        );
+        table.push("credentials", entry, &binding.origin);
+    }
+    table.push(
+        "audit.level",
+        policy.audit().as_str(),
+        &policy.audit().origin,
+    );
+    table.0
+}
+
+#[derive(Default)]
+struct Table(Vec<Row>);
+
+impl Table {
+    fn push(&mut self, section: &'static str, entry: impl Display, origin: &Origin) {
+        self.0.push(Row {
+            section,
+            entry: entry.to_string(),
+            origin: origin.clone(),
+        });
+    }
+
+    fn list<T: Display>(&mut self, section: &'static str, items: &[Sourced<T>]) {
+        for item in items {
+            self.push(section, &item.value, &item.origin);
+        }
+    }
+
+    fn one<T: Display>(&mut self, section: &'static str, item: Option<&Sourced<T>>) {
+        if let Some(item) = item {
+            self.push(section, &item.value, &item.origin);
+        }
+    }
+
+    fn network(&mut self, network: &Network) {
+        if let Some(mode) = &network.mode {
+            self.push("network.mode", mode.as_str(), &mode.origin);
+        }
+        self.list("network.allow", network.allow());
+        self.list("network.deny", network.deny());
+        self.list("network.hostPorts", network.host_ports());
+    }
+
+    fn ceiling(&mut self, network: &Network) {
+        if let Some(mode) = &network.mode {
+            self.push("ceiling.network.mode", mode.as_str(), &mode.origin);
+        }
+        self.list("ceiling.network.allow", network.allow());
+        self.list("ceiling.network.deny", network.deny());
+        self.list("ceiling.network.hostPorts", network.host_ports());
+    }
+
+    fn filesystem(&mut self, policy: &Resolved<Policy>) {
+        let filesystem = policy.filesystem();
+        self.push(
+            "filesystem.read.scope",
+            filesystem.scope.as_str(),
+            &filesystem.scope.origin,
+        );
+        self.list("filesystem.read.deny", &filesystem.read_deny);
+        self.list("filesystem.read.allow", &filesystem.read_allow);
+        self.list("filesystem.write.allow", &filesystem.write_allow);
+        self.list("filesystem.write.deny", &filesystem.write_deny);
+        self.list("filesystem.protect", &filesystem.protect);
+        self.list("filesystem.write.unprotect", &filesystem.unprotect);
+    }
+
+    fn limits(&mut self, limits: &Limits) {
+        self.one("resources.cpu", limits.cpu.as_ref());
+        self.one("resources.memory", limits.memory.as_ref());
+        self.one("resources.pids", limits.pids.as_ref());
+        self.one("resources.disk", limits.disk.as_ref());
+        self.one("resources.time", limits.time.as_ref());
+        self.one("resources.cpuTime", limits.cpu_time.as_ref());
+        self.one("resources.output", limits.output.as_ref());
+        self.one("resources.openFiles", limits.open_files.as_ref());
+        self.one("resources.fileSize", limits.file_size.as_ref());
+    }
+
+    fn environment(&mut self, policy: &Resolved<Policy>) {
+        let environment = policy.environment();
+        self.list("environment.pass", &environment.pass);
+        for (name, value) in &environment.set {
+            self.push(
+                "environment.set",
+                format_args!("{name}={}", value.value),
+                &value.origin,
+            );
+        }
+        self.list("environment.managed", &environment.managed);
+    }
+}

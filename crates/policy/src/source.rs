@@ -1,0 +1,24 @@
+//! Where layers come from: what is built in, files, variables and flags.
+//!
+//! Each source keeps its format's own meaning, translates it to the one model, and says what it
+//! cannot express.
+
+mod builtin;
+mod document;
+mod error;
+mod flags;
+mod native;
+mod srt;
+pub mod variables;
+
+pub use builtin::{
+    CompatibilityMode, Profile, UnknownName, base_layer, builtin_layers, mode_layer, profile_layer,
+};
+pub use error::{Fault, SourceError};
+pub use flags::FlagLayer;
+pub use native::{read_toml, read_yaml};
+pub use srt::settings::{self as srt_settings, SrtSettings};
+pub use srt::{SrtError, SrtFault, SrtSource, read_srt};
+pub use variables::read_variables;
+
+pub(crate) use native::PolicyDocument;

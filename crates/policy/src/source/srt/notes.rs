@@ -1,0 +1,114 @@
+//! What settings do not do here, told one by one with a stable code.
+
+use serde_json::Value;
+
+use super::settings::{SrtNetwork, SrtSettings, UnknownKeys};
+use crate::note::{Note, NoteKind};
+use crate::origin::Origin;
+
+use NoteKind::{NoEffect, Unsupported};
+
+/// Where the setting stands, what it means here, its code, and one clause.
+type Remark = (&'static str, NoteKind, &'static str, &'static str);
+
+pub(super) fn notes(settings: &SrtSettings, origin: &Origin) -> Vec<Note> {
+    let written = serde_json::to_value(settings).unwrap_or_default();
+    let told = REMARKS
+        .iter()
+        .filter(|(pointer, ..)| written.pointer(pointer).is_some_and(is_on));
+    let told = told.map(|(pointer, kind, code, clause)| {
+        let key = pointer.trim_start_matches('/').replace('/', ".");
+        Note::new(*kind, code, format!("{key}: {clause}"), origin)
+    });
+    told.chain(unmatched_reasons(&settings.network, origin))
+        .chain(unknown(settings, origin))
+        .collect()
+}
+
+/// A setting that is false or empty asks for nothing.
+fn is_on(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(on) => *on,
+        Value::Array(items) => !items.is_empty(),
+        _ => true,
+    }
+}
+
+#[rustfmt::skip]
+const REMARKS: &[Remark] = &[
+    ("/credentials", Unsupported, "srt-credentials", "masking and withholding of secrets is not supported"),
+    ("/ignoreViolations", NoEffect, "srt-ignore-violations", "every refusal is recorded"),
+    ("/enableWeakerNestedSandbox", NoEffect, "srt-weaker-nested-sandbox", "the full sandbox is used"),
+    ("/allowNestedUserNamespaces", NoEffect, "srt-nested-user-namespaces", "user namespaces stay off inside"),
+    ("/mandatoryDenySearchDepth", NoEffect, "srt-search-depth", "protected names hold at any depth"),
+    ("/ripgrep", NoEffect, "srt-ripgrep", "the program is not needed"),
+    ("/seccomp", NoEffect, "srt-seccomp", "the helper is not needed"),
+    ("/bwrapPath", NoEffect, "srt-bwrap-path", "the program is not needed"),
+    ("/socatPath", NoEffect, "srt-socat-path", "the program is not needed"),
+    ("/javaAgentJarPath", NoEffect, "srt-java-agent", "Java needs no agent"),
+    ("/git/safeDirectories", NoEffect, "srt-safe-directories", "not applied"),
+    ("/allowPty", NoEffect, "srt-allow-pty", "macOS only; terminals always work"),
+    ("/allowAppleEvents", NoEffect, "srt-apple-events", "macOS only"),
+    ("/enableWeakerNetworkIsolation", NoEffect, "srt-weaker-network-isolation", "macOS only"),
+    ("/windows", NoEffect, "srt-windows", "Windows only"),
+    ("/filesystem/disabled", NoEffect, "srt-filesystem-disabled", "all is writable, but hidden places and protected names stay"),
+    ("/network/strictAllowlist", NoEffect, "srt-strict-allowlist", "the list is always strict"),
+    ("/network/allowUnixSockets", NoEffect, "srt-unix-sockets", "macOS only"),
+    ("/network/allowAllUnixSockets", NoEffect, "srt-all-unix-sockets", "the sandbox's own sockets always work, the host's never"),
+    ("/network/allowLocalBinding", NoEffect, "srt-local-binding", "the sandbox's own loopback always works"),
+    ("/network/allowMachLookup", NoEffect, "srt-mach-lookup", "macOS only"),
+    ("/network/httpProxyPort", Unsupported, "srt-http-proxy-port", "an external proxy is not supported"),
+    ("/network/socksProxyPort", Unsupported, "srt-socks-proxy-port", "an external proxy is not supported"),
+    ("/network/mitmProxy", Unsupported, "srt-mitm-proxy", "an external proxy is not supported"),
+    ("/network/parentProxy", Unsupported, "srt-parent-proxy", "an upstream proxy is not supported"),
+    ("/network/tlsTerminate", Unsupported, "srt-tls-terminate", "TLS termination by settings is not supported"),
+    ("/network/allowPlaintextHeaderSet", NoEffect, "srt-plaintext-header-set", "headers are set over TLS only"),
+    ("/network/stripResponseHeaders", Unsupported, "srt-strip-response-headers", "response headers are not changed"),
+    ("/network/refuseOpaqueTunnels", Unsupported, "srt-refuse-opaque-tunnels", "tunnels of other protocols are not refused"),
+    ("/network/requireHostMatch", NoEffect, "srt-require-host-match", "names are always compared"),
+    ("/network/ambiguousRequestTarget", NoEffect, "srt-ambiguous-target", "ambiguous targets are always refused"),
+];
+
+/// Reasons whose key is no entry of `deniedDomains`; srt never shows them.
+fn unmatched_reasons(network: &SrtNetwork, origin: &Origin) -> Vec<Note> {
+    let unused = network
+        .denied_domain_reasons
+        .keys()
+        .filter(|key| !network.denied_domains.contains(key));
+    let note = |key: &String| {
+        let message = format!("network.deniedDomainReasons: {key:?} is no entry of deniedDomains");
+        Note::new(NoEffect, "srt-unused-reason", message, origin)
+    };
+    unused.map(note).collect()
+}
+
+fn unknown(settings: &SrtSettings, origin: &Origin) -> Vec<Note> {
+    let network = &settings.network;
+    let mitm = network.mitm_proxy.as_ref().map(|part| &part.unknown);
+    let parent = network.parent_proxy.as_ref().map(|part| &part.unknown);
+    let tls = network.tls_terminate.as_ref().map(|part| &part.unknown);
+    let objects: [(&str, Option<&UnknownKeys>); 9] = [
+        ("", Some(&settings.unknown)),
+        ("network.", Some(&network.unknown)),
+        ("network.mitmProxy.", mitm),
+        ("network.parentProxy.", parent),
+        ("network.tlsTerminate.", tls),
+        ("filesystem.", Some(&settings.filesystem.unknown)),
+        (
+            "ripgrep.",
+            settings.ripgrep.as_ref().map(|part| &part.unknown),
+        ),
+        (
+            "seccomp.",
+            settings.seccomp.as_ref().map(|part| &part.unknown),
+        ),
+        ("git.", settings.git.as_ref().map(|part| &part.unknown)),
+    ];
+    let keys = objects.into_iter().flat_map(|(prefix, keys)| {
+        let names = keys.into_iter().flat_map(UnknownKeys::keys);
+        names.map(move |key| format!("{prefix}{key} is not a known key"))
+    });
+    keys.map(|message| Note::new(NoteKind::UnknownKey, "srt-unknown-key", message, origin))
+        .collect()
+}

@@ -1,0 +1,113 @@
+//! From the settings to the model.
+
+use super::error::SrtFault;
+use super::settings::{SrtFilesystem, SrtNetwork, SrtPath, SrtSettings};
+use crate::address::Cidr;
+use crate::filesystem::ReadScope;
+use crate::host::Dialect;
+use crate::layer::{FilesystemLayer, Layer, NetworkLayer};
+use crate::origin::{Origin, Sourced};
+use crate::path::{Form, PathContext, PathRule, parse_as};
+use crate::port::PortSet;
+use crate::rule::{DenyRule, DenyScope, Destination, Endpoint, EntryError, NetworkMode, Side};
+
+pub(super) fn translate(
+    settings: &SrtSettings,
+    origin: &Origin,
+    context: &PathContext,
+) -> Result<Layer, SrtFault> {
+    let mut layer = Layer::empty(origin.clone());
+    layer.network = network(&settings.network, &layer)?;
+    layer.filesystem = filesystem(&settings.filesystem, &layer, context)?;
+    // srt hands every variable through.
+    layer.environment.pass_all = Some(layer.sourced(true));
+    Ok(layer)
+}
+
+fn network(part: &SrtNetwork, layer: &Layer) -> Result<NetworkLayer, SrtFault> {
+    let entry = |text: &String, side, field| {
+        Endpoint::parse(text, Dialect::Srt, side)
+            .map_err(|source: EntryError| SrtFault::Domain { field, source })
+    };
+    let allow = part.allowed_domains.iter().map(|text| {
+        let endpoint = entry(text, Side::Allow, "network.allowedDomains")?;
+        Ok(layer.sourced(endpoint.allow(Dialect::Srt)))
+    });
+    let deny = part.denied_domains.iter().map(|text| {
+        let rule = entry(text, Side::Deny, "network.deniedDomains")?.deny();
+        let message = part.denied_domain_reasons.get(text).cloned();
+        Ok(layer.sourced(DenyRule { message, ..rule }))
+    });
+    let resolved = part
+        .denied_resolved_addresses
+        .iter()
+        .map(|text| resolved_deny(text, layer));
+    Ok(NetworkLayer {
+        mode: Some(layer.sourced(NetworkMode::Allowlist)),
+        allow: Some(allow.collect::<Result<_, SrtFault>>()?),
+        deny: deny.chain(resolved).collect::<Result<_, _>>()?,
+        host_ports: None,
+    })
+}
+
+fn resolved_deny(text: &str, layer: &Layer) -> Result<Sourced<DenyRule>, SrtFault> {
+    let block = Destination::Block(Cidr::parse(text)?);
+    Ok(layer.sourced(DenyRule {
+        scope: DenyScope::Resolved,
+        ..DenyRule::plain(block, PortSet::any())
+    }))
+}
+
+fn filesystem(
+    part: &SrtFilesystem,
+    layer: &Layer,
+    context: &PathContext,
+) -> Result<FilesystemLayer, SrtFault> {
+    let unprotect = part
+        .allow_git_config
+        .unwrap_or(false)
+        .then(|| layer.sourced(".git/config".to_owned()));
+    let unprotect = unprotect.into_iter().collect();
+    let scope = Some(layer.sourced(ReadScope::Host));
+    if part.disabled.unwrap_or(false) {
+        let root = layer.sourced(PathRule::Literal("/".into()));
+        return Ok(FilesystemLayer {
+            scope,
+            write_allow: Some(vec![root]),
+            unprotect,
+            ..FilesystemLayer::default()
+        });
+    }
+    let list = |paths: &[SrtPath], field, form| paths_of(paths, field, form, layer, context);
+    Ok(FilesystemLayer {
+        scope,
+        read_deny: list(&part.deny_read, "filesystem.denyRead", Form::Glob)?,
+        read_allow: Some(list(&part.allow_read, "filesystem.allowRead", Form::Glob)?),
+        write_allow: Some(list(
+            &part.allow_write,
+            "filesystem.allowWrite",
+            Form::Literal,
+        )?),
+        write_deny: list(&part.deny_write, "filesystem.denyWrite", Form::Glob)?,
+        unprotect,
+        ..FilesystemLayer::default()
+    })
+}
+
+fn paths_of(
+    paths: &[SrtPath],
+    field: &'static str,
+    form: Form,
+    layer: &Layer,
+    context: &PathContext,
+) -> Result<Vec<Sourced<PathRule>>, SrtFault> {
+    let rule = |path: &SrtPath| {
+        let parsed = match path {
+            SrtPath::Text(text) => parse_as(text, context, form),
+            SrtPath::Literal(literal) => parse_as(&literal.path, context, Form::Verbatim),
+        };
+        let rule = parsed.map_err(|source| SrtFault::Path { field, source })?;
+        Ok(layer.sourced(rule))
+    };
+    paths.iter().map(rule).collect()
+}

@@ -1,0 +1,19 @@
+//! Everything that looks at the crate from outside, in one binary.
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails the test")]
+
+#[path = "suite/ceiling.rs"]
+mod ceiling;
+#[path = "suite/decisions.rs"]
+mod decisions;
+#[path = "suite/explanations.rs"]
+mod explanations;
+#[path = "suite/merging.rs"]
+mod merging;
+#[path = "suite/names.rs"]
+mod names;
+#[path = "suite/properties.rs"]
+mod properties;
+#[path = "suite/requests.rs"]
+mod requests;
+#[path = "suite/support.rs"]
+mod support;

@@ -1,0 +1,207 @@
+//! Which policy holds: reads the files that the operator named, and resolves
+//! all layers into one.
+
+use std::path::{Path, PathBuf};
+
+use ringfence_policy::{
+    FlagLayer, Layer, LayerKind, Note, Origin, PathContext, Policy, PolicyError, Profile, Resolved,
+    SourceError, SrtError, builtin_layers, read_srt, read_toml, read_variables, read_yaml, resolve,
+    variables,
+};
+
+/// The operator's ceiling, used wherever it exists.
+const SYSTEM_CEILING: &str = "/etc/ringfence/ceiling.yaml";
+/// The largest policy file, in bytes.
+const LARGEST_FILE: u64 = 16 * 1024 * 1024;
+
+/// What the operator gave.
+#[derive(Debug, Clone, Default)]
+pub struct PolicyInputs {
+    /// The named profile.
+    pub profile: Option<String>,
+    /// Native policy files, YAML or TOML.
+    pub policies: Vec<PathBuf>,
+    /// A settings file of `srt`.
+    pub settings: Option<PathBuf>,
+    /// A further ceiling.
+    pub ceiling: Option<PathBuf>,
+    /// What the flags say.
+    pub flags: FlagLayer,
+}
+
+/// Where things outside the inputs come from; a test passes its own.
+pub struct Sources<'a> {
+    /// Environment variables.
+    pub variable: &'a dyn Fn(&str) -> Option<String>,
+    /// What `~` and relative paths mean.
+    pub paths: PathContext,
+}
+
+/// Why there is no policy. Nothing was run.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyLoadError {
+    /// A file could not be read.
+    #[error("{}: {error}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// A file is absurdly large.
+    #[error("{}: larger than {LARGEST_FILE} bytes", .path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The profile does not exist.
+    #[error("there is no profile {name:?}")]
+    UnknownProfile {
+        /// As given.
+        name: String,
+    },
+    /// A layer is wrong.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// A settings file of `srt` is wrong.
+    #[error("{}: {error}", .path.display())]
+    Srt {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: SrtError,
+    },
+    /// The layers do not fit together.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+}
+
+impl PolicyLoadError {
+    /// A stable name for this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unreadable { .. } => "file-unreadable",
+            Self::TooLarge { .. } => "file-too-large",
+            Self::UnknownProfile { .. } => "unknown-profile",
+            Self::Source(error) => error.code(),
+            Self::Srt { error, .. } => error.code(),
+            Self::Policy(error) => error.code(),
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Unreadable { .. } => "check the path and that you may read it",
+            Self::TooLarge { .. } => "a policy is a small text file",
+            Self::UnknownProfile { .. } => {
+                "the profiles are default, permissive, moderate, restrictive"
+            }
+            Self::Source(error) => error.hint(),
+            Self::Srt { error, .. } => error.hint(),
+            Self::Policy(error) => error.hint(),
+        }
+    }
+}
+
+impl PolicyInputs {
+    /// Reads everything and resolves it.
+    pub fn resolve(&self, sources: &Sources<'_>) -> Result<Resolved<Policy>, PolicyLoadError> {
+        Ok(resolve(self.layers(sources)?, self.ceiling(sources)?)?)
+    }
+
+    fn layers(&self, sources: &Sources<'_>) -> Result<Vec<Layer>, PolicyLoadError> {
+        let mut layers = builtin_layers(self.profile()?, &sources.paths);
+        let named = (sources.variable)(variables::POLICY).map(PathBuf::from);
+        for path in named.iter().chain(&self.policies) {
+            layers.push(read_policy(path, LayerKind::Policy, &sources.paths)?);
+        }
+        if let Some(path) = &self.settings {
+            layers.push(read_settings(path, &sources.paths)?);
+        }
+        layers.extend(read_variables(sources.variable)?);
+        layers.push(self.flags.to_layer(&sources.paths)?);
+        Ok(layers)
+    }
+
+    fn profile(&self) -> Result<Profile, PolicyLoadError> {
+        match &self.profile {
+            None => Ok(Profile::Default),
+            Some(name) => name
+                .parse()
+                .map_err(|_| PolicyLoadError::UnknownProfile { name: name.clone() }),
+        }
+    }
+
+    /// The machine's ceiling and the named one; with both, the named one
+    /// narrows what the machine's leaves.
+    fn ceiling(&self, sources: &Sources<'_>) -> Result<Option<Layer>, PolicyLoadError> {
+        let system = Path::new(SYSTEM_CEILING);
+        let path = match &self.ceiling {
+            Some(named) => named.as_path(),
+            None if system.exists() => system,
+            None => return Ok(None),
+        };
+        read_policy(path, LayerKind::Ceiling, &sources.paths).map(Some)
+    }
+}
+
+/// Reads one file as a layer upon the built-in ones, and returns what of it
+/// has no effect. `.json` is taken as settings of `srt`.
+pub fn check_file(path: &Path, sources: &Sources<'_>) -> Result<Vec<Note>, PolicyLoadError> {
+    let is_settings = path
+        .extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    let layer = if is_settings {
+        read_settings(path, &sources.paths)?
+    } else {
+        read_policy(path, LayerKind::Policy, &sources.paths)?
+    };
+    let mut layers = builtin_layers(Profile::Default, &sources.paths);
+    layers.push(layer);
+    Ok(resolve(layers, None)?.notes().to_vec())
+}
+
+/// Reads a native policy file; `.toml` is TOML, anything else YAML.
+fn read_policy(
+    path: &Path,
+    kind: LayerKind,
+    paths: &PathContext,
+) -> Result<Layer, PolicyLoadError> {
+    let text = read_file(path)?;
+    let origin = Origin::new(kind, path.display().to_string());
+    let is_toml = path
+        .extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
+    let layer = if is_toml {
+        read_toml(&text, &origin, paths)
+    } else {
+        read_yaml(&text, &origin, paths)
+    };
+    Ok(layer?)
+}
+
+fn read_settings(path: &Path, paths: &PathContext) -> Result<Layer, PolicyLoadError> {
+    let text = read_file(path)?;
+    let origin = Origin::new(LayerKind::SrtSettings, path.display().to_string());
+    read_srt(&text, &origin, paths)
+        .map(|source| source.layer)
+        .map_err(|error| PolicyLoadError::Srt {
+            path: path.to_path_buf(),
+            error,
+        })
+}
+
+fn read_file(path: &Path) -> Result<String, PolicyLoadError> {
+    let unreadable = |error| PolicyLoadError::Unreadable {
+        path: path.to_path_buf(),
+        error,
+    };
+    let metadata = std::fs::metadata(path).map_err(unreadable)?;
+    if metadata.len() > LARGEST_FILE {
+        return Err(PolicyLoadError::TooLarge {
+            path: path.to_path_buf(),
+        });
+    }
+    std::fs::read_to_string(path).map_err(unreadable)
+}

@@ -1,0 +1,76 @@
+//! The record of one run, as `--report` writes it.
+
+use ringfence_audit::Refusal;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What happened in one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Report {
+    /// The version of this format: 1.
+    pub version: u32,
+    /// The command, with what is not Unicode replaced.
+    pub command: Vec<String>,
+    /// The folder it ran in.
+    pub working_folder: String,
+    /// How it ended.
+    pub exit: Exit,
+    /// Signals that were passed on to the command, by number.
+    pub signals: Vec<i32>,
+    /// From the start to the end, in milliseconds.
+    pub duration_ms: u64,
+    /// Each layer of enforcement and what became of it.
+    pub enforcement: Vec<Enforcement>,
+    /// What was refused.
+    pub refusals: Vec<Refusal>,
+    /// Refusals beyond those listed.
+    pub more_refusals: u64,
+    /// The largest resident size of any process inside, in bytes.
+    pub peak_memory_bytes: u64,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Exit {
+    /// The exit code of `ringfence run`.
+    pub code: u8,
+    /// Why it is that one.
+    pub reason: ExitReason,
+    /// The signal that ended the command.
+    pub signal: Option<i32>,
+}
+
+/// Why a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExitReason {
+    /// The command ended by itself; the code is its own.
+    Exited,
+    /// A signal ended it; the code is 128 and the signal's number.
+    Signalled,
+    /// It was not found: 127.
+    NotFound,
+    /// It could not be executed: 126.
+    NotExecutable,
+    /// It ran longer than allowed: 124.
+    TimeLimit,
+}
+
+/// One layer of enforcement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Enforcement {
+    /// Its name.
+    pub layer: String,
+    /// Whether it holds.
+    pub applied: bool,
+    /// How.
+    pub detail: String,
+}
+
+/// The JSON Schema of [`Report`].
+pub fn report_schema() -> serde_json::Value {
+    schemars::schema_for!(Report).to_value()
+}

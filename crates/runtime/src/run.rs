@@ -1,0 +1,174 @@
+//! One run, from a policy to a report.
+
+use std::ffi::OsString;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use ringfence_policy::{Policy, Resolved};
+use ringfence_sandbox::{Command, Host, Plan, PlanError, PlanRequest, SpawnError, Weaker, spawn};
+use rustix::fs::FileType;
+
+use crate::report::Report;
+use crate::supervise::Supervisor;
+
+/// Whether the command gets a terminal of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Terminal {
+    /// For those standard streams that are one outside.
+    #[default]
+    Auto,
+    /// For all standard streams.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// What to run and how.
+pub struct RunRequest<'a> {
+    /// The policy that holds.
+    pub policy: &'a Resolved<Policy>,
+    /// The machine.
+    pub host: &'a Host,
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// Where.
+    pub working_folder: PathBuf,
+    /// The environment outside.
+    pub environment: Vec<(OsString, OsString)>,
+    /// The terminal.
+    pub terminal: Terminal,
+    /// Accepted weaker forms.
+    pub weaker: Weaker,
+}
+
+/// Why nothing was run, or why a run has no known end.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The plan cannot be made.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The sandbox did not start, or broke.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// A standard stream would be a way out.
+    #[error("{stream} is a folder, through which code inside could reach the rest of the host")]
+    StreamIsFolder {
+        /// Which.
+        stream: &'static str,
+    },
+    /// A standard stream is closed.
+    #[error("{stream} is closed")]
+    StreamClosed {
+        /// Which.
+        stream: &'static str,
+    },
+    /// `--tty` without a terminal.
+    #[error("there is no terminal to show the command's own on")]
+    NoTerminal,
+    /// The supervisor cannot work.
+    #[error("cannot supervise the sandbox: {0}")]
+    Supervise(ringfence_sys::Errno),
+}
+
+impl RunError {
+    /// A stable name for this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Plan(error) => error.code(),
+            Self::Spawn(error) => error.code(),
+            Self::StreamIsFolder { .. } => "stream-is-folder",
+            Self::StreamClosed { .. } => "stream-closed",
+            Self::NoTerminal => "no-terminal",
+            Self::Supervise(_) => "supervisor-failed",
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Plan(error) => error.hint(),
+            Self::Spawn(error) => error.hint(),
+            Self::StreamIsFolder { .. } => "redirect it from a file, or from /dev/null",
+            Self::StreamClosed { .. } => "redirect it to or from /dev/null",
+            Self::NoTerminal => "run it from a terminal, or without --tty",
+            Self::Supervise(_) => "see what this machine can enforce: ringfence doctor",
+        }
+    }
+}
+
+/// Runs the command to its end.
+pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
+    let started = Instant::now();
+    let streams = terminal_streams(request.terminal)?;
+    let words: Vec<String> = request
+        .command
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let time_limit = request
+        .policy
+        .limits()
+        .time
+        .as_ref()
+        .map(|time| time.value.as_duration());
+    let plan = Plan::build(PlanRequest {
+        policy: request.policy,
+        host: request.host,
+        command: Command::new(request.command)?,
+        working_folder: &request.working_folder,
+        environment: request.environment,
+        terminal_streams: streams,
+        weaker: request.weaker,
+    })?;
+    // Before the command starts, so that no signal can come in between.
+    let supervisor = Supervisor::prepare(time_limit.and_then(|limit| started.checked_add(limit)))?;
+    let running = spawn(plan)?;
+    let end = supervisor.attend(&running, streams)?;
+    Ok(end.report(
+        words,
+        &request.working_folder,
+        started.elapsed(),
+        running.layers(),
+    ))
+}
+
+/// Which standard streams become the sandbox's own terminal.
+fn terminal_streams(wanted: Terminal) -> Result<[bool; 3], RunError> {
+    let (input, output, error) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
+    let streams = [
+        ("standard input", input.as_fd()),
+        ("standard output", output.as_fd()),
+        ("standard error", error.as_fd()),
+    ];
+    for (stream, fd) in streams {
+        refuse_folder(stream, fd)?;
+    }
+    let are_terminals = streams.map(|(_, fd)| rustix::termios::isatty(fd));
+    match wanted {
+        Terminal::Never => Ok([false; 3]),
+        Terminal::Always if are_terminals.contains(&true) => Ok([true; 3]),
+        Terminal::Always => Err(RunError::NoTerminal),
+        Terminal::Auto if !in_foreground(streams.map(|(_, fd)| fd)) => Ok([false; 3]),
+        Terminal::Auto => Ok(are_terminals),
+    }
+}
+
+/// A folder is a way round every mount: `openat` from it sees the host's own
+/// tree (as in CVE-2024-21626).
+fn refuse_folder(stream: &'static str, fd: BorrowedFd<'_>) -> Result<(), RunError> {
+    let status = rustix::fs::fstat(fd).map_err(|_| RunError::StreamClosed { stream })?;
+    if FileType::from_raw_mode(status.st_mode) == FileType::Directory {
+        return Err(RunError::StreamIsFolder { stream });
+    }
+    Ok(())
+}
+
+/// A process in the background must leave its terminal alone.
+fn in_foreground(streams: [BorrowedFd<'_>; 3]) -> bool {
+    let group = rustix::process::getpgrp();
+    streams
+        .into_iter()
+        .filter(|fd| rustix::termios::isatty(fd))
+        .all(|fd| rustix::termios::tcgetpgrp(fd).is_ok_and(|foreground| foreground == group))
+}

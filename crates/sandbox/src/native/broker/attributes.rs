@@ -1,0 +1,113 @@
+//! Changing the mode and the length of files by name.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use ringfence_sys::Errno;
+use rustix::fs::{Mode, OFlags};
+
+use super::caller::{Caller, Lead, as_descriptor, path_of};
+use super::{Broker, Outcome, value};
+use crate::wire::Operation;
+
+impl Broker {
+    pub(super) fn change_mode(
+        &mut self,
+        caller: &Caller<'_>,
+        base: u64,
+        path: u64,
+        mode: u64,
+        flags: u64,
+    ) -> Outcome {
+        let flags = as_descriptor(flags);
+        let path = caller.path(path)?;
+        let place = if path.is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
+            caller.open_place(as_descriptor(base))?
+        } else {
+            self.existing(caller, base, &path, flags & libc::AT_SYMLINK_NOFOLLOW == 0)?
+        };
+        self.judge_place(&place)?;
+        let link = format!("/proc/self/fd/{}", place.as_raw_fd());
+        rustix::fs::chmod(link, permissions(mode))?;
+        value(0)
+    }
+
+    pub(super) fn change_mode_of_open(
+        &mut self,
+        caller: &Caller<'_>,
+        number: u64,
+        mode: u64,
+    ) -> Outcome {
+        let file = caller.open_file(as_descriptor(number))?;
+        self.judge_place(&file)?;
+        rustix::fs::fchmod(&file, permissions(mode))?;
+        value(0)
+    }
+
+    pub(super) fn truncate(&mut self, caller: &Caller<'_>, path: u64, length: u64) -> Outcome {
+        let path = caller.path(path)?;
+        let place = self.existing(caller, super::caller::CURRENT_FOLDER, &path, true)?;
+        self.judge_place(&place)?;
+        if length > i64::MAX.cast_unsigned() {
+            return Err(Errno::INVAL);
+        }
+        let link = format!("/proc/self/fd/{}", place.as_raw_fd());
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = rustix::fs::open(link, flags, Mode::empty())?;
+        rustix::fs::ftruncate(file, length)?;
+        value(0)
+    }
+
+    /// A place that is there, by descriptor.
+    fn existing(
+        &mut self,
+        caller: &Caller<'_>,
+        base: u64,
+        path: &std::ffi::OsStr,
+        follow: bool,
+    ) -> Result<OwnedFd, Errno> {
+        let lead = match caller.lead(base, path) {
+            // `.`, `..` or `/`: a folder with no name of its own.
+            Err(Errno::BUSY) => return open_whole(caller, base, path),
+            Ok(Lead::Spot(spot)) if follow => caller.follow(spot),
+            other => other,
+        };
+        match lead {
+            Ok(Lead::Spot(spot)) => rustix::fs::openat(
+                &spot.folder,
+                &spot.name,
+                OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+                Mode::empty(),
+            ),
+            Ok(Lead::Descriptor(number)) => caller.open_place(number),
+            Ok(Lead::Terminal) => Err(Errno::PERM),
+            Err(Errno::BUSY) => open_whole(caller, base, path),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    fn judge_place(&mut self, place: &OwnedFd) -> Result<(), Errno> {
+        if rustix::fs::fstatfs(place)?.f_type == libc::PROC_SUPER_MAGIC {
+            return Err(Errno::PERM);
+        }
+        let path = path_of(place)?;
+        if self.guard.rule_for(&path).is_none() && !self.is_old_control(&path) {
+            return Ok(());
+        }
+        self.refuse(Operation::ChangeMode, &path, "protected name");
+        Err(super::GUARDED)
+    }
+}
+
+fn open_whole(caller: &Caller<'_>, base: u64, path: &std::ffi::OsStr) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat2(
+        caller.base_for(base, path)?,
+        path,
+        OFlags::PATH | OFlags::CLOEXEC,
+        Mode::empty(),
+        rustix::fs::ResolveFlags::NO_MAGICLINKS,
+    )
+}
+
+fn permissions(mode: u64) -> Mode {
+    Mode::from_raw_mode(u32::try_from(mode & 0o1777).unwrap_or(0))
+}

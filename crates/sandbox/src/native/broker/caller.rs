@@ -1,0 +1,414 @@
+//! The thread that made a watched call: its memory, its folder, its open
+//! files; and where a path of its leads.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use ringfence_sys::seccomp::{Listener, Notification};
+use ringfence_sys::{self as sys, Errno};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
+
+/// `AT_FDCWD` as it stands in a register.
+pub(super) const CURRENT_FOLDER: u64 = libc::AT_FDCWD as u64;
+
+const LONGEST_PATH: usize = libc::PATH_MAX as usize;
+/// How many links in a row are followed, as in the kernel.
+const MOST_LINKS: usize = 40;
+
+/// The calling thread.
+pub(super) struct Caller<'a> {
+    listener: &'a Listener,
+    call: &'a Notification,
+}
+
+/// Where a path leads: a folder and a name in it.
+#[derive(Debug)]
+pub(super) struct Spot {
+    pub(super) folder: OwnedFd,
+    pub(super) name: OsString,
+    path: PathBuf,
+}
+
+/// Where a path leads when it may also be an open file of the caller.
+pub(super) enum Lead {
+    Spot(Spot),
+    /// A descriptor of the caller, named as `/dev/stdout`, `/dev/fd/N` and such.
+    Descriptor(i32),
+    /// The caller's controlling terminal.
+    Terminal,
+}
+
+impl<'a> Caller<'a> {
+    pub(super) fn new(listener: &'a Listener, call: &'a Notification) -> Self {
+        Self { listener, call }
+    }
+
+    pub(super) fn thread(&self) -> Pid {
+        self.call.thread
+    }
+
+    pub(super) fn call(&self) -> &Notification {
+        self.call
+    }
+
+    /// Copies a path out of the caller's memory.
+    pub(super) fn path(&self, address: u64) -> Result<OsString, Errno> {
+        let bytes = sys::read_c_string(self.thread(), address, LONGEST_PATH)?;
+        self.confirm()?;
+        Ok(OsString::from_vec(bytes))
+    }
+
+    pub(super) fn bytes(&self, address: u64, length: usize) -> Result<Vec<u8>, Errno> {
+        let bytes = sys::read_bytes(self.thread(), address, length)?;
+        self.confirm()?;
+        Ok(bytes)
+    }
+
+    /// What was learnt about the thread id was about the caller, not about a
+    /// later thread of the same number.
+    fn confirm(&self) -> Result<(), Errno> {
+        if self.listener.still_waits(self.call) {
+            Ok(())
+        } else {
+            Err(Errno::SRCH)
+        }
+    }
+
+    /// The folder that a relative path starts from.
+    pub(super) fn base(&self, descriptor: u64) -> Result<OwnedFd, Errno> {
+        let number = as_descriptor(descriptor);
+        let base = if number == libc::AT_FDCWD {
+            self.open_link("cwd")
+        } else {
+            self.open_link(&format!("fd/{number}"))
+        }?;
+        self.confirm()?;
+        Ok(base)
+    }
+
+    /// As [`Self::base`], and any folder for a path that needs none.
+    pub(super) fn base_for(&self, descriptor: u64, path: &OsStr) -> Result<OwnedFd, Errno> {
+        if path.as_bytes().starts_with(b"/") {
+            rustix::fs::open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+        } else {
+            self.base(descriptor)
+        }
+    }
+
+    /// What is at `path`, links followed, by descriptor.
+    pub(super) fn open_existing(&self, path: &OsStr) -> Result<OwnedFd, Errno> {
+        rustix::fs::openat2(
+            self.base_for(CURRENT_FOLDER, path)?,
+            path,
+            OFlags::PATH | OFlags::CLOEXEC,
+            Mode::empty(),
+            ResolveFlags::NO_MAGICLINKS,
+        )
+    }
+
+    /// Follows one of the caller's own links below `/proc`.
+    fn open_link(&self, entry: &str) -> Result<OwnedFd, Errno> {
+        let path = format!("/proc/{}/{entry}", self.thread().as_raw_pid());
+        rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| {
+            if errno == Errno::NOENT {
+                Errno::BADF
+            } else {
+                errno
+            }
+        })
+    }
+
+    /// The caller's open file `number`, to be used as it is.
+    pub(super) fn open_file(&self, number: i32) -> Result<OwnedFd, Errno> {
+        let process =
+            Pid::from_raw(self.status_field("Tgid:", 10)?.cast_signed()).ok_or(Errno::SRCH)?;
+        let pidfd = rustix::process::pidfd_open(process, PidfdFlags::empty())?;
+        let file = rustix::process::pidfd_getfd(pidfd, number, PidfdGetfdFlags::empty())?;
+        self.confirm()?;
+        Ok(file)
+    }
+
+    /// The caller's open file `number`, as a place in the file system.
+    pub(super) fn open_place(&self, number: i32) -> Result<OwnedFd, Errno> {
+        let place = self.open_link(&format!("fd/{number}"))?;
+        self.confirm()?;
+        Ok(place)
+    }
+
+    /// The mask that the caller's new files are made with.
+    pub(super) fn umask(&self) -> Result<u32, Errno> {
+        self.status_field("Umask:", 8)
+    }
+
+    fn status_field(&self, field: &str, radix: u32) -> Result<u32, Errno> {
+        let path = format!("/proc/{}/status", self.thread().as_raw_pid());
+        let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let mut buffer = [0u8; 1024];
+        let length = rustix::io::read(file, &mut buffer)?;
+        self.confirm()?;
+        let text = String::from_utf8_lossy(&buffer[..length]);
+        text.lines()
+            .find_map(|line| line.strip_prefix(field))
+            .and_then(|number| u32::from_str_radix(number.trim(), radix).ok())
+            .ok_or(Errno::SRCH)
+    }
+
+    /// Where `path` leads, not following a link at its very end.
+    pub(super) fn spot(&self, descriptor: u64, path: &OsStr) -> Result<Spot, Errno> {
+        match self.lead(descriptor, path)? {
+            Lead::Spot(spot) => Ok(spot),
+            Lead::Descriptor(_) | Lead::Terminal => Err(Errno::ACCESS),
+        }
+    }
+
+    /// As [`Self::spot`], but also for names of the caller's own open files.
+    pub(super) fn lead(&self, descriptor: u64, path: &OsStr) -> Result<Lead, Errno> {
+        if path.is_empty() {
+            return Err(Errno::NOENT);
+        }
+        match own_file(path) {
+            Some(OwnFile::Terminal) => return Ok(Lead::Terminal),
+            Some(OwnFile::Descriptor(number, rest)) if rest.is_empty() => {
+                return Ok(Lead::Descriptor(number));
+            }
+            Some(OwnFile::Descriptor(number, rest)) => {
+                return Spot::below(self.open_place(number)?, rest).map(Lead::Spot);
+            }
+            None => {}
+        }
+        Spot::below(self.base_for(descriptor, path)?, path).map(Lead::Spot)
+    }
+
+    /// Follows links at the end of `spot` until there is none.
+    pub(super) fn follow(&self, mut spot: Spot) -> Result<Lead, Errno> {
+        for _ in 0..MOST_LINKS {
+            let Some(target) = spot.link_target()? else {
+                return Ok(Lead::Spot(spot));
+            };
+            let next = match own_file(&target) {
+                None if !target.as_bytes().starts_with(b"/") => {
+                    Lead::Spot(Spot::below(spot.folder, &target)?)
+                }
+                _ => self.lead(CURRENT_FOLDER, &target)?,
+            };
+            match next {
+                Lead::Spot(found) => spot = found,
+                other => return Ok(other),
+            }
+        }
+        Err(Errno::LOOP)
+    }
+}
+
+impl Spot {
+    /// Resolves all of `path` but its last component, from `base`.
+    fn below(base: OwnedFd, path: &OsStr) -> Result<Self, Errno> {
+        let trimmed = trim_slashes(path.as_bytes());
+        let (folder, name) = match trimmed.iter().rposition(|byte| *byte == b'/') {
+            Some(0) => (&b"/"[..], &trimmed[1..]),
+            Some(at) => (&trimmed[..at], &trimmed[at + 1..]),
+            None => (&b"."[..], trimmed),
+        };
+        if matches!(name, b"" | b"." | b"..") {
+            // No name that could be made or removed.
+            return Err(Errno::BUSY);
+        }
+        if name.len() > 255 {
+            return Err(Errno::NAMETOOLONG);
+        }
+        let folder = rustix::fs::openat2(
+            base,
+            OsStr::from_bytes(folder),
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+            // A link to an open file would be read as one of ours.
+            ResolveFlags::NO_MAGICLINKS,
+        )
+        .map_err(|errno| {
+            if errno == Errno::LOOP {
+                Errno::ACCESS
+            } else {
+                errno
+            }
+        })?;
+        Self::new(folder, OsStr::from_bytes(name))
+    }
+
+    fn new(folder: OwnedFd, name: &OsStr) -> Result<Self, Errno> {
+        // A file of `/proc` opened by the init would have the init's rights.
+        if rustix::fs::fstatfs(&folder)?.f_type == libc::PROC_SUPER_MAGIC {
+            return Err(Errno::ACCESS);
+        }
+        let path = path_of(&folder)?.join(name);
+        Ok(Self {
+            folder,
+            name: name.to_owned(),
+            path,
+        })
+    }
+
+    /// The whole path, with every link on the way resolved.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is there now, not following a link.
+    pub(super) fn status(&self) -> Result<Option<Stat>, Errno> {
+        match rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(status) => Ok(Some(status)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    fn link_target(&self) -> Result<Option<OsString>, Errno> {
+        match self.status()? {
+            Some(status) if FileType::from_raw_mode(status.st_mode) == FileType::Symlink => {
+                let target = rustix::fs::readlinkat(&self.folder, &self.name, Vec::new())?;
+                Ok(Some(OsString::from_vec(target.into_bytes())))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether anything is at `below` under this spot.
+    pub(super) fn holds(&self, below: &Path) -> bool {
+        let path = Path::new(&self.name).join(below);
+        rustix::fs::statat(&self.folder, path, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    }
+
+    /// Whether `folder`, this spot or one above it, is a Git folder. Asked by
+    /// way of the descriptor, never by path.
+    pub(super) fn is_repository(&self, folder: &Path) -> bool {
+        let Ok(rest) = self.path.strip_prefix(folder) else {
+            return false;
+        };
+        // The spot's own folder is one level above its name.
+        let mut up = match rest.components().count() {
+            0 => PathBuf::from(&self.name),
+            levels => std::iter::repeat_n("..", levels - 1).collect(),
+        };
+        if up.as_os_str().is_empty() {
+            up.push(".");
+        }
+        let exists = |name: &str| {
+            rustix::fs::statat(&self.folder, up.join(name), AtFlags::SYMLINK_NOFOLLOW).is_ok()
+        };
+        exists("HEAD") && (exists("objects") || exists("commondir") || exists("refs"))
+    }
+}
+
+/// A name that stands for something only the caller has.
+enum OwnFile<'a> {
+    Descriptor(i32, &'a OsStr),
+    Terminal,
+}
+
+fn own_file(path: &OsStr) -> Option<OwnFile<'_>> {
+    let bytes = path.as_bytes();
+    match bytes {
+        b"/dev/tty" => return Some(OwnFile::Terminal),
+        b"/dev/stdin" => return Some(OwnFile::Descriptor(0, OsStr::new(""))),
+        b"/dev/stdout" => return Some(OwnFile::Descriptor(1, OsStr::new(""))),
+        b"/dev/stderr" => return Some(OwnFile::Descriptor(2, OsStr::new(""))),
+        _ => {}
+    }
+    let rest = [
+        &b"/dev/fd/"[..],
+        b"/proc/self/fd/",
+        b"/proc/thread-self/fd/",
+    ]
+    .iter()
+    .find_map(|prefix| bytes.strip_prefix(*prefix))?;
+    let (number, below) = match rest.iter().position(|byte| *byte == b'/') {
+        Some(at) => (&rest[..at], &rest[at + 1..]),
+        None => (rest, &b""[..]),
+    };
+    let number = std::str::from_utf8(number).ok()?.parse().ok()?;
+    Some(OwnFile::Descriptor(number, OsStr::from_bytes(below)))
+}
+
+fn trim_slashes(mut bytes: &[u8]) -> &[u8] {
+    while bytes.len() > 1 && bytes.ends_with(b"/") {
+        bytes = &bytes[..bytes.len() - 1];
+    }
+    bytes
+}
+
+pub(super) fn as_descriptor(register: u64) -> i32 {
+    // The kernel takes the low half of the register as an `int`.
+    u32::try_from(register & 0xffff_ffff)
+        .unwrap_or(u32::MAX)
+        .cast_signed()
+}
+
+/// The path that the kernel gives for an open place.
+pub(super) fn path_of(place: impl AsFd) -> Result<PathBuf, Errno> {
+    use std::os::fd::AsRawFd;
+    let link = format!("/proc/self/fd/{}", place.as_fd().as_raw_fd());
+    let target = rustix::fs::readlink(link, Vec::new())?;
+    Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_files_are_recognised() {
+        let number = |path: &str| match own_file(OsStr::new(path)) {
+            Some(OwnFile::Descriptor(number, rest)) => {
+                Some((number, rest.to_str().unwrap().to_owned()))
+            }
+            _ => None,
+        };
+        assert_eq!(number("/dev/stdout"), Some((1, String::new())));
+        assert_eq!(number("/dev/fd/63"), Some((63, String::new())));
+        assert_eq!(number("/proc/self/fd/4/a/b"), Some((4, "a/b".into())));
+        assert_eq!(number("/proc/1/fd/4"), None);
+        assert_eq!(number("/dev/fd/x"), None);
+        assert!(matches!(
+            own_file(OsStr::new("/dev/tty")),
+            Some(OwnFile::Terminal)
+        ));
+    }
+
+    #[test]
+    fn a_spot_needs_a_name() {
+        let here = || rustix::fs::open(".", OFlags::PATH, Mode::empty()).unwrap();
+        for path in [".", "..", "a/..", "/", "///"] {
+            assert!(Spot::below(here(), OsStr::new(path)).is_err(), "{path}");
+        }
+        assert_eq!(Spot::below(here(), OsStr::new("x//")).unwrap().name, "x");
+    }
+
+    #[test]
+    fn spots_in_proc_are_refused() {
+        let root = rustix::fs::open("/", OFlags::PATH, Mode::empty()).unwrap();
+        assert_eq!(
+            Spot::below(root, OsStr::new("/proc/1/mem")).unwrap_err(),
+            Errno::ACCESS
+        );
+    }
+
+    #[test]
+    fn repositories_are_seen_from_any_depth() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = folder.path().canonicalize().unwrap().join("r/.git");
+        std::fs::create_dir_all(git.join("hooks/deep")).unwrap();
+        std::fs::create_dir(git.join("objects")).unwrap();
+        let at = |path: PathBuf| {
+            let root = rustix::fs::open("/", OFlags::PATH, Mode::empty()).unwrap();
+            Spot::below(root, path.as_os_str()).unwrap()
+        };
+        assert!(!at(git.join("config")).is_repository(&git));
+        std::fs::write(git.join("HEAD"), "").unwrap();
+        for below in ["config", "hooks/x", "hooks/deep/x"] {
+            assert!(at(git.join(below)).is_repository(&git), "{below}");
+        }
+        assert!(at(git.clone()).is_repository(&git));
+    }
+}

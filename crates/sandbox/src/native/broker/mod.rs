@@ -1,0 +1,256 @@
+//! Carrying out the watched calls of the command.
+//!
+//! A call that makes, changes or removes a name, or connects a socket, stops
+//! in the kernel until the init answers. The init never lets it go on by
+//! itself, because its arguments are in memory that another thread may change
+//! after they were judged: it copies them once, judges the copy, and performs
+//! the operation itself by descriptor, with the rights of the sandbox. It is
+//! the only one inside that renames or makes names, and it does so one at a
+//! time, so what it judged cannot be moved before it acts.
+
+mod attributes;
+mod caller;
+mod names;
+mod open;
+mod socket;
+mod worker;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ringfence_sys::seccomp::{Answer, Listener, Notification};
+use ringfence_sys::{Errno, UnixDiag};
+
+use self::caller::{Caller, Spot};
+use self::worker::Workers;
+use super::refusals::Refusals;
+use crate::git::{CONTROL_NAMES, NewRepositories};
+use crate::guard::{Guard, GuardRule};
+use crate::wire::{Operation, Refusal, RefusalKind};
+
+/// What a guarded name answers: as if it were on a read-only file system,
+/// which those that existed before are.
+const GUARDED: Errno = Errno::ROFS;
+
+/// The judge and doer of watched calls.
+pub(super) struct Broker {
+    listener: Arc<Listener>,
+    guard: Guard,
+    repositories: NewRepositories,
+    sockets: Arc<UnixDiag>,
+    workers: Workers,
+    refusals: Refusals,
+    new_refusals: Vec<Refusal>,
+}
+
+/// How a call was dealt with.
+pub(super) enum Done {
+    /// With this answer.
+    Now(Answer),
+    /// A worker will answer.
+    Later,
+}
+
+type Outcome = Result<Done, Errno>;
+
+impl Broker {
+    pub(super) fn new(listener: Listener, guard: Guard, sockets: UnixDiag) -> Self {
+        Self {
+            listener: Arc::new(listener),
+            guard,
+            repositories: NewRepositories::default(),
+            sockets: Arc::new(sockets),
+            workers: Workers::default(),
+            refusals: Refusals::default(),
+            new_refusals: Vec::new(),
+        }
+    }
+
+    pub(super) fn listener(&self) -> &Listener {
+        &self.listener
+    }
+
+    pub(super) fn refusals(&self) -> &Refusals {
+        &self.refusals
+    }
+
+    pub(super) fn repositories(&self) -> &NewRepositories {
+        &self.repositories
+    }
+
+    pub(super) fn take_new_refusals(&mut self) -> Vec<Refusal> {
+        self.new_refusals.extend(
+            self.workers
+                .take_refusals()
+                .into_iter()
+                .filter(|refusal| self.refusals.add(refusal)),
+        );
+        std::mem::take(&mut self.new_refusals)
+    }
+
+    /// Serves the next waiting call.
+    pub(super) fn serve(&mut self) {
+        let Ok(call) = self.listener.receive() else {
+            return;
+        };
+        let answer = match self.dispatch(&call) {
+            Ok(Done::Now(answer)) => answer,
+            Ok(Done::Later) => return,
+            Err(errno) => Answer::Fail(errno),
+        };
+        // The only failures left are of a caller that is gone.
+        let _ = self.listener.answer(&call, answer);
+    }
+
+    fn dispatch(&mut self, call: &Notification) -> Outcome {
+        let listener = Arc::clone(&self.listener);
+        let caller = Caller::new(&listener, call);
+        let [a, b, c, d, e, _] = call.arguments;
+        let here = caller::CURRENT_FOLDER;
+        match call.number {
+            libc::SYS_openat => self.open(&caller, a, b, c, d),
+            libc::SYS_mkdirat => self.make_folder(&caller, a, b, c),
+            libc::SYS_mknodat => self.make_node(&caller, a, b, c, d),
+            libc::SYS_symlinkat => self.make_link(&caller, a, b, c),
+            libc::SYS_linkat => self.link(&caller, (a, b), (c, d), e),
+            libc::SYS_renameat => self.rename(&caller, (a, b), (c, d), 0),
+            libc::SYS_renameat2 => self.rename(&caller, (a, b), (c, d), e),
+            libc::SYS_unlinkat => self.remove(&caller, a, b, c),
+            libc::SYS_truncate => self.truncate(&caller, a, b),
+            libc::SYS_fchmodat => self.change_mode(&caller, a, b, c, 0),
+            libc::SYS_fchmodat2 => self.change_mode(&caller, a, b, c, d),
+            libc::SYS_fchmod => self.change_mode_of_open(&caller, a, b),
+            libc::SYS_connect => self.connect(&caller, call, a, b, c),
+            libc::SYS_bind => self.bind(&caller, a, b, c),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_open => self.open(&caller, here, a, b, c),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_creat => {
+                let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
+                self.open(&caller, here, a, u64::from(flags.cast_unsigned()), b)
+            }
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_mkdir => self.make_folder(&caller, here, a, b),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_mknod => self.make_node(&caller, here, a, b, c),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_symlink => self.make_link(&caller, a, here, b),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_link => self.link(&caller, (here, a), (here, b), 0),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_rename => self.rename(&caller, (here, a), (here, b), 0),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_unlink => self.remove(&caller, here, a, 0),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_rmdir => self.remove(
+                &caller,
+                here,
+                a,
+                u64::from(libc::AT_REMOVEDIR.cast_unsigned()),
+            ),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_chmod => self.change_mode(&caller, here, a, b, 0),
+            _ => Err(Errno::NOSYS),
+        }
+    }
+
+    /// Refuses the operation if a guarded name is in the way.
+    fn judge(&mut self, operation: Operation, spot: &Spot) -> Result<(), Errno> {
+        let path = spot.path();
+        let rule = match self.guard.rule_for(path) {
+            Some(GuardRule::Name(name)) => format!("protected name {name}"),
+            Some(GuardRule::Denied) => "write denied by the policy".to_owned(),
+            None if self.guard.covers(path) => match self.git_rule(spot) {
+                Some(rule) => rule.to_owned(),
+                None => return Ok(()),
+            },
+            None => return Ok(()),
+        };
+        self.refuse(operation, path, &rule);
+        Err(GUARDED)
+    }
+
+    fn refuse(&mut self, operation: Operation, path: &Path, rule: &str) {
+        let subject = path.display().to_string();
+        self.note(Refusal::new(RefusalKind::File, operation, &subject, rule));
+    }
+
+    pub(super) fn note(&mut self, refusal: Refusal) {
+        if self.refusals.add(&refusal) {
+            self.new_refusals.push(refusal);
+        }
+    }
+
+    /// Hooks and configuration of a repository that was there before.
+    fn git_rule(&self, spot: &Spot) -> Option<&'static str> {
+        let path = spot.path();
+        let (folder, below) = control_entry(path)?;
+        if !self.guard.guards_git_entry(&first_component(below)) || !spot.is_repository(&folder) {
+            return None;
+        }
+        if !self.repositories.contains(&folder) {
+            return Some("hooks and configuration of a repository");
+        }
+        let is_live_hook = below.components().count() == 2
+            && below.starts_with("hooks")
+            && below
+                .extension()
+                .is_none_or(|extension| extension != "sample");
+        is_live_hook.then_some("live hook of a new repository")
+    }
+
+    /// Whether `path` is part of what controls a repository from before.
+    fn is_old_control(&self, path: &Path) -> bool {
+        control_entry(path).is_some_and(|(folder, below)| {
+            self.guard.covers(path)
+                && self.guard.guards_git_entry(&first_component(below))
+                && !self.repositories.contains(&folder)
+                && folder.join("HEAD").exists()
+        })
+    }
+
+    /// Notes that `spot` now exists: a `HEAD` makes its folder a repository.
+    fn made(&mut self, spot: &Spot) -> Result<(), Errno> {
+        if !is_head(spot.path()) || !self.guard.covers(spot.path()) {
+            return Ok(());
+        }
+        let folder = spot.path().parent().unwrap_or(Path::new("/"));
+        if self.repositories.note(folder) {
+            Ok(())
+        } else {
+            Err(Errno::NOSPC)
+        }
+    }
+}
+
+fn is_head(path: &Path) -> bool {
+    path.file_name()
+        .is_some_and(|name| name.eq_ignore_ascii_case("HEAD"))
+}
+
+/// Splits a path at the entry that controls what Git runs: the Git folder and
+/// the rest, which starts with one of [`CONTROL_NAMES`].
+fn control_entry(path: &Path) -> Option<(PathBuf, &Path)> {
+    let is_control = |name: &std::ffi::OsStr| {
+        CONTROL_NAMES
+            .iter()
+            .any(|control| name.eq_ignore_ascii_case(control))
+    };
+    path.ancestors()
+        .filter(|ancestor| ancestor.file_name().is_some_and(is_control))
+        .find_map(|ancestor| {
+            let folder = ancestor.parent()?;
+            Some((folder.to_path_buf(), path.strip_prefix(folder).ok()?))
+        })
+}
+
+fn first_component(path: &Path) -> String {
+    path.components()
+        .next()
+        .map(|first| first.as_os_str().to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+fn value(value: i64) -> Outcome {
+    Ok(Done::Now(Answer::Value(value)))
+}

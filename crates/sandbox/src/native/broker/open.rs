@@ -1,0 +1,222 @@
+//! Opening files for writing, and making them.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use ringfence_sys::seccomp::Answer;
+use ringfence_sys::{self as sys, Errno};
+use rustix::fs::{FileType, Mode, OFlags};
+
+use super::caller::{Caller, Lead, Spot, as_descriptor, path_of};
+use super::{Broker, Done, Outcome};
+use crate::wire::Operation;
+
+/// How often a name may change under us before we give up.
+const MOST_TRIES: usize = 16;
+
+/// The flags and mode of an `open`.
+#[derive(Clone, Copy)]
+struct How {
+    flags: OFlags,
+    mode: u32,
+}
+
+impl How {
+    fn close_on_exec(self) -> bool {
+        self.flags.contains(OFlags::CLOEXEC)
+    }
+
+    /// To open what is there already. Never blocks and never takes a
+    /// controlling terminal; what the caller wanted of that is put right
+    /// afterwards or was asked of a worker.
+    fn existing(self) -> OFlags {
+        let without = OFlags::CREATE | OFlags::EXCL;
+        (self.flags - without) | OFlags::NOCTTY | OFlags::CLOEXEC
+    }
+}
+
+impl Broker {
+    pub(super) fn open(
+        &mut self,
+        caller: &Caller<'_>,
+        base: u64,
+        path: u64,
+        flags: u64,
+        mode: u64,
+    ) -> Outcome {
+        let flags = OFlags::from_bits_retain(as_descriptor(flags).cast_unsigned());
+        let how = How {
+            flags,
+            mode: u32::try_from(mode & 0o1777).unwrap_or(0),
+        };
+        let path = caller.path(path)?;
+        if flags.contains(OFlags::PATH) || flags.contains(OFlags::TMPFILE) {
+            return open_folder(caller, base, &path, how);
+        }
+        let mut lead = match caller.lead(base, &path) {
+            // The path names a folder: `.`, `..` or `/`.
+            Err(Errno::BUSY) => return Err(Errno::ISDIR),
+            other => other?,
+        };
+        if path.as_encoded_bytes().ends_with(b"/") {
+            return Err(Errno::ISDIR);
+        }
+        let follows =
+            !flags.contains(OFlags::NOFOLLOW) && !flags.contains(OFlags::CREATE | OFlags::EXCL);
+        for _ in 0..MOST_TRIES {
+            let spot = match lead {
+                Lead::Spot(spot) if follows => match caller.follow(spot)? {
+                    Lead::Spot(spot) => spot,
+                    Lead::Descriptor(number) => return self.reopen(caller, number, how),
+                    Lead::Terminal => return open_terminal(caller, how),
+                },
+                Lead::Spot(spot) => spot,
+                Lead::Descriptor(number) => return self.reopen(caller, number, how),
+                Lead::Terminal => return open_terminal(caller, how),
+            };
+            match self.open_spot(caller, &spot, how) {
+                // Made, removed or turned into a link since we looked.
+                Err(Errno::EXIST) if !flags.contains(OFlags::EXCL) => {}
+                Err(Errno::LOOP) if !flags.contains(OFlags::NOFOLLOW) => {}
+                Err(Errno::NOENT) if flags.contains(OFlags::CREATE) && spot.status()?.is_some() => {
+                }
+                other => return other,
+            }
+            lead = Lead::Spot(spot);
+        }
+        Err(Errno::AGAIN)
+    }
+
+    fn open_spot(&mut self, caller: &Caller<'_>, spot: &Spot, how: How) -> Outcome {
+        let status = spot.status()?;
+        let operation = if status.is_some() {
+            Operation::Write
+        } else {
+            Operation::Create
+        };
+        self.judge(operation, spot)?;
+        let Some(status) = status else {
+            return if how.flags.contains(OFlags::CREATE) {
+                self.create(caller, spot, how)
+            } else {
+                Err(Errno::NOENT)
+            };
+        };
+        if how.flags.contains(OFlags::CREATE | OFlags::EXCL) {
+            return Err(Errno::EXIST);
+        }
+        match FileType::from_raw_mode(status.st_mode) {
+            FileType::Fifo | FileType::CharacterDevice | FileType::BlockDevice => {
+                self.open_slowly(caller, spot, how)
+            }
+            FileType::Directory if how.flags.contains(OFlags::CREATE) => Err(Errno::ISDIR),
+            _ => descriptor(open_at_once(spot, how)?, how),
+        }
+    }
+
+    fn create(&mut self, caller: &Caller<'_>, spot: &Spot, how: How) -> Outcome {
+        sys::set_umask(caller.umask()?);
+        let flags = how.existing() | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let file = rustix::fs::openat(
+            &spot.folder,
+            &spot.name,
+            flags,
+            Mode::from_raw_mode(how.mode),
+        )?;
+        self.made(spot)?;
+        descriptor(file, how)
+    }
+
+    /// A pipe or a device, whose opening may have to wait for a peer.
+    fn open_slowly(&mut self, caller: &Caller<'_>, spot: &Spot, how: How) -> Outcome {
+        let place = rustix::fs::openat(
+            &spot.folder,
+            &spot.name,
+            OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        self.open_place_slowly(caller, place, how)
+    }
+
+    fn open_place_slowly(&mut self, caller: &Caller<'_>, place: OwnedFd, how: How) -> Outcome {
+        let may_wait = !how.flags.contains(OFlags::NONBLOCK)
+            && FileType::from_raw_mode(rustix::fs::fstat(&place)?.st_mode) == FileType::Fifo;
+        let open = move || {
+            let link = format!("/proc/self/fd/{}", place.as_raw_fd());
+            let flags = how.existing() - OFlags::NOFOLLOW;
+            let file = rustix::fs::open(link, flags, Mode::empty())?;
+            Ok(Answer::Descriptor(file, how.close_on_exec()))
+        };
+        if may_wait {
+            self.workers.run(&self.listener, caller.call(), open)?;
+            return Ok(Done::Later);
+        }
+        open().map(Done::Now)
+    }
+
+    /// `/dev/stdout` and the like: opened anew where that is allowed, as the
+    /// kernel does, and otherwise the very file the caller holds.
+    fn reopen(&mut self, caller: &Caller<'_>, number: i32, how: How) -> Outcome {
+        let place = caller.open_place(number)?;
+        if rustix::fs::fstatfs(&place)?.f_type == libc::PROC_SUPER_MAGIC {
+            return Err(Errno::ACCESS);
+        }
+        if let Ok(path) = path_of(&place)
+            && self.guard.rule_for(&path).is_some()
+        {
+            return Err(super::GUARDED);
+        }
+        match self.open_place_slowly(caller, place, how) {
+            Err(Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::NXIO | Errno::NOENT) => {
+                let file = caller.open_file(number)?;
+                let wanted = how.flags & OFlags::ACCMODE;
+                let held = rustix::fs::fcntl_getfl(&file)? & OFlags::ACCMODE;
+                if held != wanted && held != OFlags::RDWR {
+                    return Err(Errno::ACCESS);
+                }
+                descriptor(file, how)
+            }
+            other => other,
+        }
+    }
+}
+
+/// Opens a file that is there, without ever waiting for it.
+fn open_at_once(spot: &Spot, how: How) -> Result<OwnedFd, Errno> {
+    let flags = how.existing() | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = rustix::fs::openat(&spot.folder, &spot.name, flags, Mode::empty())?;
+    if !how.flags.contains(OFlags::NONBLOCK) {
+        let set = rustix::fs::fcntl_getfl(&file)?;
+        rustix::fs::fcntl_setfl(&file, set - OFlags::NONBLOCK)?;
+    }
+    Ok(file)
+}
+
+fn open_terminal(caller: &Caller<'_>, how: How) -> Outcome {
+    let path = sys::controlling_terminal_of(caller.thread())?;
+    descriptor(rustix::fs::open(path, how.existing(), Mode::empty())?, how)
+}
+
+/// `O_PATH` and `O_TMPFILE`: no name is made or changed. A file without a name
+/// gets one only by `linkat`, which is watched.
+fn open_folder(caller: &Caller<'_>, base: u64, path: &OsStr, how: How) -> Outcome {
+    let base = caller.base_for(base, path)?;
+    let mut flags = how.flags | OFlags::CLOEXEC;
+    if flags.contains(OFlags::PATH) {
+        flags &= OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    } else {
+        sys::set_umask(caller.umask()?);
+    }
+    let mode = if flags.contains(OFlags::PATH) {
+        Mode::empty()
+    } else {
+        Mode::from_raw_mode(how.mode)
+    };
+    let resolve = rustix::fs::ResolveFlags::NO_MAGICLINKS;
+    let file = rustix::fs::openat2(base, path, flags, mode, resolve)?;
+    descriptor(file, how)
+}
+
+fn descriptor(file: OwnedFd, how: How) -> Outcome {
+    Ok(Done::Now(Answer::Descriptor(file, how.close_on_exec())))
+}

@@ -1,0 +1,273 @@
+//! Connecting and binding sockets.
+//!
+//! The network namespace keeps packets in; what it does not cover is a Unix
+//! socket of the host that lies in a visible folder. Only those bound by
+//! processes of this sandbox may be connected to.
+
+use std::ffi::OsStr;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::PoisonError;
+
+use ringfence_sys::seccomp::{Answer, Notification};
+use ringfence_sys::{self as sys, Errno};
+use rustix::fs::{FileType, OFlags};
+use rustix::net::{AddressFamily, SocketAddrUnix};
+
+use super::caller::{Caller, as_descriptor};
+use super::{Broker, Done, Outcome, value};
+use crate::wire::{Operation, Refusal, RefusalKind};
+
+/// The largest socket address (`struct sockaddr_storage`).
+const LARGEST_ADDRESS: u64 = 128;
+
+/// An address as the caller gave it.
+enum Address {
+    /// A path.
+    Path(Vec<u8>),
+    /// A name in the sandbox's own abstract space, or none at all.
+    OwnName(SocketAddrUnix),
+    /// An internet address.
+    Internet(SocketAddr),
+    /// Anything else: the kernel says what is wrong with it.
+    Other(Vec<u8>),
+}
+
+impl Broker {
+    pub(super) fn connect(
+        &mut self,
+        caller: &Caller<'_>,
+        call: &Notification,
+        number: u64,
+        address: u64,
+        length: u64,
+    ) -> Outcome {
+        let address = read_address(caller, address, length)?;
+        let socket = caller.open_file(as_descriptor(number))?;
+        match address {
+            Address::Path(path) => {
+                let place = self.own_socket(caller, &path)?;
+                let link = format!("/proc/self/fd/{}", place.as_raw_fd());
+                let target = SocketAddrUnix::new(link.as_str())?;
+                self.connect_slowly(call, socket, move |socket| {
+                    let connected = rustix::net::connect(socket, &target);
+                    drop(place);
+                    connected
+                })
+            }
+            Address::OwnName(name) => self.connect_slowly(call, socket, move |socket| {
+                rustix::net::connect(socket, &name)
+            }),
+            Address::Internet(address) => {
+                let outbox = self.workers.outbox();
+                self.connect_slowly(call, socket, move |socket| {
+                    let connected = rustix::net::connect(socket, &address);
+                    if let Err(errno) = connected
+                        && let Some(refusal) = network_refusal(address, errno)
+                    {
+                        outbox
+                            .lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .push(refusal);
+                    }
+                    connected
+                })
+            }
+            Address::Other(bytes) => {
+                sys::connect_raw(socket.as_fd(), &bytes)?;
+                value(0)
+            }
+        }
+    }
+
+    fn connect_slowly(
+        &mut self,
+        call: &Notification,
+        socket: OwnedFd,
+        connect: impl FnOnce(&OwnedFd) -> Result<(), Errno> + Send + 'static,
+    ) -> Outcome {
+        let may_wait = !rustix::fs::fcntl_getfl(&socket)?.contains(OFlags::NONBLOCK)
+            && rustix::net::sockopt::socket_type(&socket)? != rustix::net::SocketType::DGRAM;
+        let operation = move || connect(&socket).map(|()| Answer::Value(0));
+        if may_wait {
+            self.workers.run(&self.listener, call, operation)?;
+            return Ok(Done::Later);
+        }
+        operation().map(Done::Now)
+    }
+
+    /// The socket at `path`, if it was bound in this sandbox.
+    fn own_socket(&mut self, caller: &Caller<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
+        let path = OsStr::from_bytes(path);
+        let place = caller.open_existing(path)?;
+        let status = rustix::fs::fstat(&place)?;
+        if FileType::from_raw_mode(status.st_mode) != FileType::Socket {
+            return Err(Errno::CONNREFUSED);
+        }
+        if self.sockets.is_bound_here(&status)? {
+            return Ok(place);
+        }
+        let subject = path.to_string_lossy();
+        self.note(Refusal::new(
+            RefusalKind::Socket,
+            Operation::Connect,
+            &subject,
+            "socket of the host",
+        ));
+        Err(Errno::ACCESS)
+    }
+
+    pub(super) fn bind(
+        &mut self,
+        caller: &Caller<'_>,
+        number: u64,
+        address: u64,
+        length: u64,
+    ) -> Outcome {
+        let address = read_address(caller, address, length)?;
+        let socket = caller.open_file(as_descriptor(number))?;
+        match address {
+            Address::Path(path) => self.bind_path(caller, &socket, &path)?,
+            Address::OwnName(name) => rustix::net::bind(&socket, &name)?,
+            Address::Internet(address) => rustix::net::bind(&socket, &address)?,
+            Address::Other(bytes) => sys::bind_raw(socket.as_fd(), &bytes)?,
+        }
+        value(0)
+    }
+
+    /// The path is kept as the caller wrote it, because `getsockname` shows it.
+    fn bind_path(
+        &mut self,
+        caller: &Caller<'_>,
+        socket: &OwnedFd,
+        path: &[u8],
+    ) -> Result<(), Errno> {
+        let spot = match caller.spot(super::caller::CURRENT_FOLDER, OsStr::from_bytes(path)) {
+            Err(Errno::BUSY) => return Err(Errno::ADDRINUSE),
+            other => other?,
+        };
+        self.judge(Operation::Bind, &spot)?;
+        let address = SocketAddrUnix::new(OsStr::from_bytes(path))?;
+        let base = caller.base_for(super::caller::CURRENT_FOLDER, OsStr::from_bytes(path))?;
+        let umask = caller.umask()?;
+        // A thread has its own working folder once it asks for it. It is
+        // waited for, so nothing is moved meanwhile.
+        std::thread::scope(|scope| {
+            let bound = scope.spawn(|| {
+                sys::own_working_folder()?;
+                sys::set_umask(umask);
+                rustix::process::fchdir(&base)?;
+                rustix::net::bind(socket, &address)
+            });
+            bound.join().unwrap_or(Err(Errno::IO))
+        })
+    }
+}
+
+fn read_address(caller: &Caller<'_>, address: u64, length: u64) -> Result<Address, Errno> {
+    // The kernel takes the length as an `int`.
+    let length = length & 0xffff_ffff;
+    if !(2..=LARGEST_ADDRESS).contains(&length) {
+        return Err(Errno::INVAL);
+    }
+    let bytes = caller.bytes(address, usize::try_from(length).map_err(|_| Errno::INVAL)?)?;
+    parse_address(bytes)
+}
+
+fn parse_address(bytes: Vec<u8>) -> Result<Address, Errno> {
+    let family = AddressFamily::from_raw(u16::from_ne_bytes([bytes[0], bytes[1]]));
+    match family {
+        AddressFamily::UNIX if bytes.len() > 110 => Err(Errno::INVAL),
+        AddressFamily::UNIX => match &bytes[2..] {
+            [] => Ok(Address::OwnName(SocketAddrUnix::new_unnamed())),
+            [0, name @ ..] => Ok(Address::OwnName(SocketAddrUnix::new_abstract_name(name)?)),
+            path => {
+                let end = path
+                    .iter()
+                    .position(|byte| *byte == 0)
+                    .unwrap_or(path.len());
+                Ok(Address::Path(path[..end].to_vec()))
+            }
+        },
+        AddressFamily::INET if bytes.len() >= 16 => {
+            let ip: [u8; 4] = bytes[4..8].try_into().map_err(|_| Errno::INVAL)?;
+            Ok(Address::Internet(SocketAddr::new(
+                IpAddr::from(ip),
+                port(&bytes),
+            )))
+        }
+        AddressFamily::INET6 if bytes.len() >= 28 => {
+            let ip: [u8; 16] = bytes[8..24].try_into().map_err(|_| Errno::INVAL)?;
+            let flow = u32::from_be_bytes(bytes[4..8].try_into().map_err(|_| Errno::INVAL)?);
+            let scope = u32::from_ne_bytes(bytes[24..28].try_into().map_err(|_| Errno::INVAL)?);
+            Ok(Address::Internet(
+                std::net::SocketAddrV6::new(ip.into(), port(&bytes), flow, scope).into(),
+            ))
+        }
+        _ => Ok(Address::Other(bytes)),
+    }
+}
+
+fn port(bytes: &[u8]) -> u16 {
+    u16::from_be_bytes([bytes[2], bytes[3]])
+}
+
+/// What the closed network answers is a refusal; what a server of the sandbox
+/// answers is not.
+fn network_refusal(address: SocketAddr, errno: Errno) -> Option<Refusal> {
+    let closed = matches!(
+        errno,
+        Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NETDOWN
+    );
+    (closed && !address.ip().is_loopback()).then(|| {
+        Refusal::new(
+            RefusalKind::Network,
+            Operation::Connect,
+            &address.to_string(),
+            "network is closed",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unix(rest: &[u8]) -> Result<Address, Errno> {
+        let mut bytes = 1u16.to_ne_bytes().to_vec();
+        bytes.extend_from_slice(rest);
+        parse_address(bytes)
+    }
+
+    #[test]
+    fn unix_addresses_end_at_the_first_nul() {
+        assert!(matches!(unix(b"/a\0/b"), Ok(Address::Path(path)) if path == b"/a"));
+        assert!(matches!(unix(b"\0name"), Ok(Address::OwnName(_))));
+        assert!(matches!(unix(b""), Ok(Address::OwnName(_))));
+        assert!(matches!(unix(&[b'a'; 120]), Err(Errno::INVAL)));
+    }
+
+    #[test]
+    fn internet_addresses_are_read_in_network_order() {
+        let mut bytes = 2u16.to_ne_bytes().to_vec();
+        bytes.extend([0x01, 0xbb, 192, 0, 2, 7, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert!(
+            matches!(parse_address(bytes), Ok(Address::Internet(a)) if a.to_string() == "192.0.2.7:443")
+        );
+    }
+
+    #[test]
+    fn short_addresses_are_left_to_the_kernel() {
+        let bytes = 2u16.to_ne_bytes().to_vec();
+        assert!(matches!(parse_address(bytes), Ok(Address::Other(_))));
+    }
+
+    #[test]
+    fn only_the_closed_network_is_a_refusal() {
+        let outside = "192.0.2.7:443".parse().unwrap();
+        assert!(network_refusal(outside, Errno::NETUNREACH).is_some());
+        assert!(network_refusal(outside, Errno::CONNREFUSED).is_none());
+        assert!(network_refusal("127.0.0.1:1".parse().unwrap(), Errno::NETUNREACH).is_none());
+    }
+}

@@ -1,0 +1,116 @@
+//! The process that becomes the command: last restrictions, then `execve`.
+
+use std::convert::Infallible;
+use std::ffi::{CString, OsStr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use ringfence_sys::{self as sys, Channel, Errno};
+
+use super::failure::{During, Failure};
+use super::filters;
+use crate::plan::Plan;
+use crate::wire::{Event, Step};
+
+/// Where a command is looked for when the environment has no `PATH`.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Becomes the command. Returns only when that failed, after having told so
+/// on `channel`; the listener of the command's filter goes to the init there.
+pub(super) fn run(plan: &Plan, terminal: Option<&OwnedFd>, channel: &Channel) -> i32 {
+    if let Err(failure) = prepare(plan, terminal, channel) {
+        let _ = tell(channel, &failure.event(), &[]);
+        return 1;
+    }
+    let Err(errno) = execute(plan);
+    let _ = tell(
+        channel,
+        &Event::ExecFailed {
+            errno: errno.raw_os_error(),
+        },
+        &[],
+    );
+    1
+}
+
+fn prepare(plan: &Plan, terminal: Option<&OwnedFd>, channel: &Channel) -> Result<(), Failure> {
+    sys::reset_signals().during(Step::Session)?;
+    rustix::process::setsid().during(Step::Session)?;
+    if let Some(terminal) = terminal {
+        sys::make_controlling(terminal.as_fd()).during(Step::Terminal)?;
+        use_terminal(terminal.as_fd(), plan.terminal_streams())?;
+    }
+    rustix::process::chdir(plan.working_folder()).at(Step::WorkingFolder, plan.working_folder())?;
+    sys::set_umask(plan.umask());
+    sys::drop_capabilities().during(Step::Capabilities)?;
+    sys::seccomp::install(&filters::hardening()).during(Step::Filter)?;
+    let listener =
+        sys::seccomp::install_with_listener(&filters::watched()).during(Step::Listener)?;
+    tell(channel, &Event::Started, &[listener.as_fd()]).during(Step::Channel)?;
+    Ok(())
+}
+
+/// Replaces those standard streams that were a terminal outside.
+fn use_terminal(terminal: BorrowedFd<'_>, streams: [bool; 3]) -> Result<(), Failure> {
+    let [input, output, error] = streams;
+    if input {
+        rustix::stdio::dup2_stdin(terminal).during(Step::Terminal)?;
+    }
+    if output {
+        rustix::stdio::dup2_stdout(terminal).during(Step::Terminal)?;
+    }
+    if error {
+        rustix::stdio::dup2_stderr(terminal).during(Step::Terminal)?;
+    }
+    Ok(())
+}
+
+pub(super) fn tell(
+    channel: &Channel,
+    event: &Event,
+    descriptors: &[BorrowedFd<'_>],
+) -> Result<(), Errno> {
+    let bytes = serde_json::to_vec(event).map_err(|_| Errno::INVAL)?;
+    channel.send(&bytes, descriptors)
+}
+
+/// Tries the command where a shell would look for it. All descriptors but the
+/// standard streams are close-on-exec.
+fn execute(plan: &Plan) -> Result<Infallible, Errno> {
+    let program = plan.program();
+    if program.as_bytes().contains(&b'/') {
+        return sys::exec(program, plan.arguments(), plan.environment());
+    }
+    let mut worst = Errno::NOENT;
+    for folder in search_path(plan).split(|byte| *byte == b':') {
+        let Some(candidate) = candidate(folder, program) else {
+            continue;
+        };
+        let Err(errno) = sys::exec(&candidate, plan.arguments(), plan.environment());
+        match errno {
+            Errno::NOENT | Errno::NOTDIR => {}
+            Errno::ACCESS => worst = errno,
+            errno => return Err(errno),
+        }
+    }
+    Err(worst)
+}
+
+fn search_path(plan: &Plan) -> Vec<u8> {
+    plan.environment()
+        .iter()
+        .find_map(|variable| variable.as_bytes().strip_prefix(b"PATH="))
+        .unwrap_or(DEFAULT_PATH.as_bytes())
+        .to_vec()
+}
+
+/// An empty entry would mean the current folder, which is the one place that
+/// code inside can write: it is passed over.
+fn candidate(folder: &[u8], program: &CString) -> Option<CString> {
+    if folder.is_empty() {
+        return None;
+    }
+    let path =
+        std::path::Path::new(OsStr::from_bytes(folder)).join(OsStr::from_bytes(program.as_bytes()));
+    CString::new(path.into_os_string().into_vec()).ok()
+}

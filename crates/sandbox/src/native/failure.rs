@@ -1,0 +1,49 @@
+//! A failed step of building the sandbox, with what it was about.
+
+use std::path::{Path, PathBuf};
+
+use ringfence_sys::Errno;
+
+use crate::wire::{Event, Step};
+
+/// A step, the path it was about, and the kernel's answer.
+#[derive(Debug)]
+pub(super) struct Failure {
+    step: Step,
+    path: Option<PathBuf>,
+    errno: Errno,
+}
+
+impl Failure {
+    pub(super) fn event(&self) -> Event {
+        Event::SetupFailed {
+            step: self.step,
+            path: self.path.as_ref().map(|path| path.display().to_string()),
+            errno: self.errno.raw_os_error(),
+        }
+    }
+}
+
+/// Says which step a system call was part of.
+pub(super) trait During<T> {
+    fn during(self, step: Step) -> Result<T, Failure>;
+    fn at(self, step: Step, path: &Path) -> Result<T, Failure>;
+}
+
+impl<T> During<T> for Result<T, Errno> {
+    fn during(self, step: Step) -> Result<T, Failure> {
+        self.map_err(|errno| Failure {
+            step,
+            path: None,
+            errno,
+        })
+    }
+
+    fn at(self, step: Step, path: &Path) -> Result<T, Failure> {
+        self.map_err(|errno| Failure {
+            step,
+            path: Some(path.to_path_buf()),
+            errno,
+        })
+    }
+}

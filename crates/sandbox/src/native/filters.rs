@@ -1,0 +1,284 @@
+//! The two system-call filters of the native backend.
+//!
+//! [`hardening`] holds for the init and the command: calls that reach parts of
+//! the kernel which no sandboxed program needs fail. [`watched`] is added for
+//! the command: calls that make or change names, and those that connect, are
+//! carried out by the init (see [`super::broker`]).
+
+use ringfence_sys::seccomp::{Action, Filter, Rule, Test};
+
+const NOT_PERMITTED: Action = Action::Fail(libc::EPERM);
+const NO_SUCH_CALL: Action = Action::Fail(libc::ENOSYS);
+
+/// Every flag of `clone` and `unshare` that makes a namespace.
+const NAMESPACE_FLAGS: i32 = libc::CLONE_NEWNS
+    | libc::CLONE_NEWCGROUP
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET;
+const CLONE_NEWTIME: i32 = 0x80;
+/// Set-user-id and set-group-id: started as root, a file made inside belongs
+/// to root outside, so these bits would hand root to anyone on the machine.
+const SET_ID_BITS: u32 = 0o6000;
+/// The part of a socket's type argument that is the type.
+const TYPE_MASK: u32 = 0xf;
+
+/// Calls that always fail with `EPERM`.
+const REFUSED: &[libc::c_long] = &[
+    // mounts and roots
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_setns,
+    // files by handle, past every path rule
+    libc::SYS_open_by_handle_at,
+    libc::SYS_name_to_handle_at,
+    // kernel interfaces with a history of escapes
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    libc::SYS_fanotify_init,
+    libc::SYS_kcmp,
+    libc::SYS_lookup_dcookie,
+    // the machine itself
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_syslog,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_vhangup,
+    libc::SYS_nfsservctl,
+];
+
+#[cfg(target_arch = "x86_64")]
+const REFUSED_HERE: &[libc::c_long] = &[
+    libc::SYS_iopl,
+    libc::SYS_ioperm,
+    libc::SYS_modify_ldt,
+    libc::SYS_uselib,
+    libc::SYS__sysctl,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const REFUSED_HERE: &[libc::c_long] = &[];
+
+/// The filter for everything inside.
+pub(super) fn hardening() -> Filter {
+    let mut rules = vec![ioctl(), socket(), socketpair(), clone(), unshare()];
+    // Its flags are in memory, where they could change after the check; libc
+    // falls back to `clone`, whose flags are in a register.
+    rules.push(Rule::always(libc::SYS_clone3, NO_SUCH_CALL));
+    rules.extend(set_id_rules());
+    rules.extend(
+        REFUSED
+            .iter()
+            .chain(REFUSED_HERE)
+            .map(|call| Rule::always(*call, NOT_PERMITTED)),
+    );
+    Filter::new(rules)
+}
+
+fn ioctl() -> Rule {
+    let request = |value: libc::Ioctl| Test::equals(1, low_half(value));
+    Rule::always(libc::SYS_ioctl, Action::Allow)
+        .when(&[request(libc::TIOCSTI)], NOT_PERMITTED)
+        .when(&[request(libc::TIOCLINUX)], NOT_PERMITTED)
+        .when(&[request(libc::TIOCCONS)], NOT_PERMITTED)
+}
+
+fn low_half(value: libc::Ioctl) -> u32 {
+    u32::try_from(value & 0xffff_ffff).unwrap_or(u32::MAX)
+}
+
+fn socket() -> Rule {
+    let family = |value: i32| Test::equals(0, value.unsigned_abs());
+    let kind = |value: i32| Test::Masked {
+        argument: 1,
+        mask: TYPE_MASK,
+        value: value.unsigned_abs(),
+    };
+    let protocol = |value: i32| Test::equals(2, value.unsigned_abs());
+    // A Unix datagram socket can send to any path with no `connect` that
+    // could be judged, so only the kinds that connect are there.
+    let mut rule = Rule::always(libc::SYS_socket, Action::Fail(libc::EAFNOSUPPORT))
+        .when(
+            &[family(libc::AF_UNIX), kind(libc::SOCK_STREAM)],
+            Action::Allow,
+        )
+        .when(
+            &[family(libc::AF_UNIX), kind(libc::SOCK_SEQPACKET)],
+            Action::Allow,
+        )
+        .when(&[family(libc::AF_UNIX)], NOT_PERMITTED)
+        .when(
+            &[family(libc::AF_NETLINK), protocol(libc::NETLINK_ROUTE)],
+            Action::Allow,
+        );
+    for internet in [libc::AF_INET, libc::AF_INET6] {
+        for (type_, protocols) in [
+            (libc::SOCK_STREAM, [0, libc::IPPROTO_TCP]),
+            (libc::SOCK_DGRAM, [0, libc::IPPROTO_UDP]),
+        ] {
+            for number in protocols {
+                rule = rule.when(
+                    &[family(internet), kind(type_), protocol(number)],
+                    Action::Allow,
+                );
+            }
+        }
+        rule = rule
+            .when(
+                &[family(internet), kind(libc::SOCK_STREAM)],
+                Action::Fail(libc::EPROTONOSUPPORT),
+            )
+            .when(&[family(internet)], NOT_PERMITTED);
+    }
+    rule
+}
+
+fn socketpair() -> Rule {
+    let family = Test::equals(0, libc::AF_UNIX.unsigned_abs());
+    let kind = |value: i32| Test::Masked {
+        argument: 1,
+        mask: TYPE_MASK,
+        value: value.unsigned_abs(),
+    };
+    Rule::always(libc::SYS_socketpair, NOT_PERMITTED)
+        .when(&[family, kind(libc::SOCK_STREAM)], Action::Allow)
+        .when(&[family, kind(libc::SOCK_SEQPACKET)], Action::Allow)
+}
+
+fn clone() -> Rule {
+    let bits = NAMESPACE_FLAGS.cast_unsigned();
+    Rule::always(libc::SYS_clone, Action::Allow)
+        .when(&[Test::AnyBit { argument: 0, bits }], NOT_PERMITTED)
+}
+
+fn unshare() -> Rule {
+    let bits = (NAMESPACE_FLAGS | CLONE_NEWTIME).cast_unsigned();
+    Rule::always(libc::SYS_unshare, Action::Allow)
+        .when(&[Test::AnyBit { argument: 0, bits }], NOT_PERMITTED)
+}
+
+/// No file gets a set-user-id or set-group-id bit.
+fn set_id_rules() -> Vec<Rule> {
+    let mut calls = vec![
+        (libc::SYS_fchmod, 1),
+        (libc::SYS_fchmodat, 2),
+        (libc::SYS_fchmodat2, 2),
+        (libc::SYS_mkdirat, 2),
+        (libc::SYS_mknodat, 2),
+        (libc::SYS_openat, 3),
+    ];
+    #[cfg(target_arch = "x86_64")]
+    calls.extend([
+        (libc::SYS_chmod, 1),
+        (libc::SYS_creat, 1),
+        (libc::SYS_mkdir, 1),
+        (libc::SYS_mknod, 1),
+        (libc::SYS_open, 2),
+    ]);
+    calls
+        .into_iter()
+        .map(|(call, mode)| set_id_rule(call, mode))
+        .collect()
+}
+
+fn set_id_rule(call: libc::c_long, mode: u32) -> Rule {
+    let set_id = Test::AnyBit {
+        argument: mode,
+        bits: SET_ID_BITS,
+    };
+    let flags = match call {
+        libc::SYS_openat => Some(2),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_open => Some(1),
+        _ => None,
+    };
+    // The mode argument of an open means something only when a file is made.
+    let makes = flags.map(|argument| Test::AnyBit {
+        argument,
+        bits: libc::O_CREAT.cast_unsigned(),
+    });
+    let tests: Vec<_> = makes.into_iter().chain([set_id]).collect();
+    Rule::always(call, Action::Allow).when(&tests, NOT_PERMITTED)
+}
+
+/// Calls whose every use is carried out by the init.
+const WATCHED: &[libc::c_long] = &[
+    libc::SYS_mkdirat,
+    libc::SYS_mknodat,
+    libc::SYS_symlinkat,
+    libc::SYS_linkat,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_unlinkat,
+    libc::SYS_truncate,
+    libc::SYS_fchmodat,
+    libc::SYS_fchmodat2,
+    libc::SYS_fchmod,
+    libc::SYS_connect,
+    libc::SYS_bind,
+];
+
+#[cfg(target_arch = "x86_64")]
+const WATCHED_HERE: &[libc::c_long] = &[
+    libc::SYS_creat,
+    libc::SYS_mkdir,
+    libc::SYS_mknod,
+    libc::SYS_symlink,
+    libc::SYS_link,
+    libc::SYS_rename,
+    libc::SYS_unlink,
+    libc::SYS_rmdir,
+    libc::SYS_chmod,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const WATCHED_HERE: &[libc::c_long] = &[];
+
+/// The filter that sends name-changing calls of the command to the init.
+pub(super) fn watched() -> Filter {
+    let bits = (libc::O_CREAT | libc::O_WRONLY | libc::O_RDWR | libc::O_TRUNC).cast_unsigned();
+    let open = |call, argument| {
+        Rule::always(call, Action::Allow).when(&[Test::AnyBit { argument, bits }], Action::Notify)
+    };
+    let mut rules = vec![open(libc::SYS_openat, 2)];
+    #[cfg(target_arch = "x86_64")]
+    rules.push(open(libc::SYS_open, 1));
+    // Its flags are in memory; every user of it has a fallback to `openat`.
+    rules.push(Rule::always(libc::SYS_openat2, NO_SUCH_CALL));
+    rules.extend(
+        WATCHED
+            .iter()
+            .chain(WATCHED_HERE)
+            .map(|call| Rule::always(*call, Action::Notify)),
+    );
+    Filter::new(rules)
+}

@@ -1,0 +1,14 @@
+//! The native backend: namespaces, mounts, Landlock and seccomp, with no
+//! helper program and no privilege.
+
+mod broker;
+mod child;
+mod failure;
+mod filters;
+mod init;
+mod mounts;
+mod refusals;
+mod spawn;
+mod sweep;
+
+pub use spawn::{Running, SpawnError, spawn};

@@ -1,0 +1,388 @@
+//! Carrying out a [`View`] in the sandbox's own mount namespace.
+//!
+//! Runs in the init before any foreign code exists inside. Other sandboxes may
+//! be at work in the same folders, so no path is followed twice: a place is
+//! opened once without following links, compared with what the plan saw, and
+//! used by descriptor from then on.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use ringfence_sys::{self as sys, Errno, MountFlags};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+
+use super::failure::{During, Failure};
+use crate::view::{Base, Content, FileId, Overlay, Place, View};
+use crate::wire::Step;
+
+/// Device nodes that every sandbox has.
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+
+/// Links in the device folder.
+const DEVICE_LINKS: [(&str, &str); 5] = [
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+    ("ptmx", "pts/ptmx"),
+];
+
+/// Detached mounts made outside, by the index of their overlay.
+pub(super) type GivenTrees = HashMap<usize, OwnedFd>;
+
+/// Builds the view and makes it the caller's root.
+pub(super) fn build(view: &View, mut given: GivenTrees) -> Result<(), Failure> {
+    take_places(view, &mut given)?;
+    let devices = take_devices()?;
+    sys::make_view_read_only().during(Step::ReadOnlyView)?;
+    let scratch = Scratch::mount()?;
+    let root = match &view.base {
+        Base::Host => Root(open_folder(Path::new("/"))?),
+        Base::Only(visible) => empty_root(&scratch, visible)?,
+    };
+    let mut hidden = Vec::new();
+    for (index, overlay) in view.overlays.iter().enumerate() {
+        hidden.extend(root.lay(overlay, given.remove(&index), &scratch)?);
+    }
+    root.attach_devices(devices, &scratch)?;
+    root.attach_proc()?;
+    for tree in hidden {
+        sys::set_attributes_of_one(tree.as_fd(), MountFlags::INERT).during(Step::RestrictMount)?;
+    }
+    match view.base {
+        Base::Host => Ok(()),
+        Base::Only(_) => sys::pivot_into(root.0.as_fd()).during(Step::PivotRoot),
+    }
+}
+
+/// Copies the mounts of the host's places as they are before the view changes.
+fn take_places(view: &View, given: &mut GivenTrees) -> Result<(), Failure> {
+    let host = Root(open_folder(Path::new("/"))?);
+    for (index, overlay) in view.overlays.iter().enumerate() {
+        let (place, flags) = match &overlay.content {
+            Content::Writable(place) => (place, MountFlags::PLAIN),
+            Content::Shown(place) => (place, MountFlags::READ_ONLY),
+            _ => continue,
+        };
+        if !given.contains_key(&index) {
+            let opened = host.open_same(place)?;
+            let tree = sys::clone_tree(opened.as_fd(), true).at(Step::CloneMount, &place.path)?;
+            sys::set_mount_attributes(tree.as_fd(), flags).at(Step::RestrictMount, &place.path)?;
+            given.insert(index, tree);
+        }
+    }
+    Ok(())
+}
+
+fn take_devices() -> Result<Vec<(&'static str, OwnedFd)>, Failure> {
+    let mut trees = Vec::with_capacity(DEVICES.len());
+    for name in DEVICES {
+        let path = Path::new("/dev").join(name);
+        let node = rustix::fs::open(
+            &path,
+            OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .at(Step::Devices, &path)?;
+        let status = rustix::fs::fstat(&node).at(Step::Devices, &path)?;
+        // What lies there must be the device it says (CVE-2025-31133).
+        if rustix::fs::FileType::from_raw_mode(status.st_mode)
+            != rustix::fs::FileType::CharacterDevice
+        {
+            return Err(Errno::NODEV).at(Step::Devices, &path);
+        }
+        let tree = sys::clone_tree(node.as_fd(), false).at(Step::CloneMount, &path)?;
+        trees.push((name, tree));
+    }
+    Ok(trees)
+}
+
+/// An empty root that shows only `visible`, with links kept as links.
+fn empty_root(scratch: &Scratch, visible: &[PathBuf]) -> Result<Root, Failure> {
+    let folder = scratch.folder("root")?;
+    let tree = sys::clone_tree(folder.as_fd(), false).during(Step::CloneMount)?;
+    sys::attach(tree.as_fd(), folder.as_fd()).during(Step::AttachMount)?;
+    let root = Root(tree);
+    for path in visible {
+        match std::fs::read_link(path) {
+            Ok(target) => root.link(path, &target)?,
+            Err(_) => root.show(path)?,
+        }
+    }
+    Ok(root)
+}
+
+/// The root that overlays are laid upon.
+struct Root(OwnedFd);
+
+impl Root {
+    fn open(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        let below = path.strip_prefix("/").unwrap_or(path);
+        let below = if below.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            below
+        };
+        rustix::fs::openat2(
+            &self.0,
+            below,
+            OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            Mode::empty(),
+            ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS,
+        )
+    }
+
+    /// Opens a place and checks that it is the one the plan saw.
+    fn open_same(&self, place: &Place) -> Result<OwnedFd, Failure> {
+        let opened = self.open(&place.path).at(Step::OpenPlace, &place.path)?;
+        let status = rustix::fs::fstat(&opened).at(Step::OpenPlace, &place.path)?;
+        if FileId::of_stat(&status) == place.id {
+            Ok(opened)
+        } else {
+            Err(Errno::STALE).at(Step::SamePlace, &place.path)
+        }
+    }
+
+    /// Opens the place to mount on, making it where only scratch is below.
+    fn mount_point(&self, path: &Path, is_folder: bool) -> Result<OwnedFd, Failure> {
+        match self.open(path) {
+            Err(Errno::NOENT) => {
+                self.make(path, is_folder).at(Step::OpenPlace, path)?;
+                self.open(path).at(Step::OpenPlace, path)
+            }
+            other => other.at(Step::OpenPlace, path),
+        }
+    }
+
+    fn make(&self, path: &Path, is_folder: bool) -> Result<(), Errno> {
+        let below = path.strip_prefix("/").unwrap_or(path);
+        let folders = if is_folder {
+            Some(below)
+        } else {
+            below.parent()
+        };
+        let mut so_far = PathBuf::new();
+        for component in folders.into_iter().flat_map(Path::components) {
+            so_far.push(component);
+            match rustix::fs::mkdirat(&self.0, &so_far, Mode::from_raw_mode(0o755)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        if is_folder {
+            return Ok(());
+        }
+        let flags =
+            OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
+        rustix::fs::openat(&self.0, below, flags, Mode::from_raw_mode(0o444)).map(drop)
+    }
+
+    fn link(&self, path: &Path, target: &Path) -> Result<(), Failure> {
+        let below = path.strip_prefix("/").unwrap_or(path);
+        rustix::fs::symlinkat(target, &self.0, below).at(Step::AttachMount, path)
+    }
+
+    /// Shows a place of the (already read-only) host in this empty root.
+    fn show(&self, path: &Path) -> Result<(), Failure> {
+        let host = Root(open_folder(Path::new("/"))?);
+        let source = match host.open(path) {
+            Err(Errno::NOENT) => return Ok(()),
+            other => other.at(Step::OpenPlace, path)?,
+        };
+        let is_folder = is_folder(source.as_fd()).at(Step::OpenPlace, path)?;
+        let tree = sys::clone_tree(source.as_fd(), true).at(Step::CloneMount, path)?;
+        let point = self.mount_point(path, is_folder)?;
+        sys::attach(tree.as_fd(), point.as_fd()).at(Step::AttachMount, path)
+    }
+
+    /// Lays one overlay. Returns the mount of a hidden folder, which is sealed
+    /// once nothing more has to be made in it.
+    fn lay(
+        &self,
+        overlay: &Overlay,
+        given: Option<OwnedFd>,
+        scratch: &Scratch,
+    ) -> Result<Option<OwnedFd>, Failure> {
+        let path = &overlay.path;
+        let (tree, is_folder) = match (&overlay.content, given) {
+            (Content::Writable(place) | Content::Shown(place), Some(tree)) => {
+                (tree, place.is_folder)
+            }
+            (Content::Writable(place) | Content::Shown(place), None) => {
+                return Err(Errno::BADF).at(Step::CloneMount, &place.path);
+            }
+            (Content::Frozen, _) => return self.freeze(path).map(|()| None),
+            (Content::Hidden { is_folder: true }, _) => {
+                return self.hide_folder(path, scratch).map(Some);
+            }
+            (Content::Hidden { is_folder: false }, _) => (scratch.unreadable_file()?, false),
+            (Content::Scratch(name), _) => (scratch.tree(name, 0o1777)?, true),
+            (Content::File(bytes), _) => (scratch.file(bytes)?, false),
+        };
+        let point = self.mount_point(path, is_folder)?;
+        sys::attach(tree.as_fd(), point.as_fd()).at(Step::AttachMount, path)?;
+        Ok(None)
+    }
+
+    fn freeze(&self, path: &Path) -> Result<(), Failure> {
+        let place = match self.open(path) {
+            // Gone since it was looked at: then it is a missing name, which
+            // the init guards as well.
+            Err(Errno::NOENT) => return Ok(()),
+            other => other.at(Step::OpenPlace, path)?,
+        };
+        let tree = sys::clone_tree(place.as_fd(), true).at(Step::CloneMount, path)?;
+        sys::set_mount_attributes(tree.as_fd(), MountFlags::READ_ONLY)
+            .at(Step::RestrictMount, path)?;
+        sys::attach(tree.as_fd(), place.as_fd()).at(Step::AttachMount, path)
+    }
+
+    fn hide_folder(&self, path: &Path, scratch: &Scratch) -> Result<OwnedFd, Failure> {
+        let tree = scratch.tree(&scratch.fresh_name(), 0o755)?;
+        let point = self.mount_point(path, true)?;
+        sys::attach(tree.as_fd(), point.as_fd()).at(Step::AttachMount, path)?;
+        Ok(tree)
+    }
+
+    fn attach_devices(
+        &self,
+        devices: Vec<(&'static str, OwnedFd)>,
+        scratch: &Scratch,
+    ) -> Result<(), Failure> {
+        let path = Path::new("/dev");
+        let folder = scratch.tree("dev", 0o755)?;
+        let point = self.mount_point(path, true)?;
+        sys::attach(folder.as_fd(), point.as_fd()).at(Step::AttachMount, path)?;
+        let inside = Root(rustix::io::fcntl_dupfd_cloexec(&folder, 0).during(Step::Devices)?);
+        for (name, tree) in devices {
+            sys::set_attributes_of_one(tree.as_fd(), MountFlags::DEVICE).during(Step::Devices)?;
+            inside.place(name, &tree, false)?;
+        }
+        for (name, target) in DEVICE_LINKS {
+            rustix::fs::symlinkat(target, &folder, name).during(Step::Devices)?;
+        }
+        inside.place("pts", &sys::devpts().during(Step::Devices)?, true)?;
+        inside.place("shm", &scratch.tree("shm", 0o1777)?, true)?;
+        sys::set_attributes_of_one(folder.as_fd(), MountFlags::READ_ONLY).during(Step::Devices)
+    }
+
+    fn place(&self, name: &str, tree: &OwnedFd, is_folder: bool) -> Result<(), Failure> {
+        let path = Path::new("/").join(name);
+        let point = self.mount_point(&path, is_folder)?;
+        sys::attach(tree.as_fd(), point.as_fd()).at(Step::Devices, &path)
+    }
+
+    fn attach_proc(&self) -> Result<(), Failure> {
+        let path = Path::new("/proc");
+        let tree = sys::procfs().during(Step::Proc)?;
+        let point = self.mount_point(path, true)?;
+        sys::attach(tree.as_fd(), point.as_fd()).at(Step::Proc, path)
+    }
+}
+
+/// One tmpfs that everything made for this run lives on, so that it has one
+/// size. It is mounted below `/dev`, where the real device folder covers it.
+struct Scratch {
+    root: OwnedFd,
+    made: Cell<u32>,
+}
+
+impl Scratch {
+    fn mount() -> Result<Self, Failure> {
+        let tree = sys::tmpfs("0755", None, MountFlags::PLAIN).during(Step::Scratch)?;
+        let point = open_folder(Path::new("/dev"))?;
+        sys::attach(tree.as_fd(), point.as_fd()).during(Step::Scratch)?;
+        Ok(Self {
+            root: tree,
+            made: Cell::new(0),
+        })
+    }
+
+    fn fresh_name(&self) -> String {
+        self.made.set(self.made.get() + 1);
+        format!("made-{}", self.made.get())
+    }
+
+    fn folder(&self, name: &str) -> Result<OwnedFd, Failure> {
+        rustix::fs::mkdirat(&self.root, name, Mode::from_raw_mode(0o755)).during(Step::Scratch)?;
+        rustix::fs::openat(
+            &self.root,
+            name,
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .during(Step::Scratch)
+    }
+
+    /// A new folder as a mount of its own.
+    fn tree(&self, name: &str, mode: u32) -> Result<OwnedFd, Failure> {
+        let folder = self.folder(name)?;
+        rustix::fs::chmodat(
+            &self.root,
+            name,
+            Mode::from_raw_mode(mode),
+            rustix::fs::AtFlags::empty(),
+        )
+        .during(Step::Scratch)?;
+        sys::clone_tree(folder.as_fd(), false).during(Step::CloneMount)
+    }
+
+    /// An empty file that nobody may read, as a mount of its own.
+    fn unreadable_file(&self) -> Result<OwnedFd, Failure> {
+        const NAME: &str = "unreadable";
+        let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::openat(&self.root, NAME, flags, Mode::empty())
+            .map(drop)
+            .or_else(|errno| {
+                // Already there, and not even we may open it.
+                if errno == Errno::ACCESS {
+                    Ok(())
+                } else {
+                    Err(errno)
+                }
+            })
+            .during(Step::Scratch)?;
+        self.sealed_file(NAME)
+    }
+
+    fn file(&self, bytes: &[u8]) -> Result<OwnedFd, Failure> {
+        let name = self.fresh_name();
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.root, &name, flags, Mode::from_raw_mode(0o444))
+            .during(Step::Scratch)?;
+        let written = rustix::io::write(&file, bytes).during(Step::Scratch)?;
+        if written != bytes.len() {
+            return Err(Errno::NOSPC).during(Step::Scratch);
+        }
+        self.sealed_file(&name)
+    }
+
+    fn sealed_file(&self, name: &str) -> Result<OwnedFd, Failure> {
+        let file = rustix::fs::openat(
+            &self.root,
+            name,
+            OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .during(Step::Scratch)?;
+        let tree = sys::clone_tree(file.as_fd(), false).during(Step::CloneMount)?;
+        sys::set_attributes_of_one(tree.as_fd(), MountFlags::INERT).during(Step::RestrictMount)?;
+        Ok(tree)
+    }
+}
+
+fn open_folder(path: &Path) -> Result<OwnedFd, Failure> {
+    rustix::fs::open(
+        path,
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .at(Step::OpenPlace, path)
+}
+
+fn is_folder(place: BorrowedFd<'_>) -> Result<bool, Errno> {
+    let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(place)?.st_mode);
+    Ok(kind == rustix::fs::FileType::Directory)
+}

@@ -1,0 +1,317 @@
+//! The plan of one sandbox: everything decided, nothing done yet.
+//!
+//! Building a plan fails on whatever this machine or this version cannot
+//! enforce, unless the operator named the weaker form.
+
+mod error;
+mod files;
+mod ids;
+mod layout;
+
+use std::ffi::{CString, OsString};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use ringfence_policy::{Policy, Resolved};
+use ringfence_sys::FsAccess;
+use serde::{Deserialize, Serialize};
+
+pub use self::error::PlanError;
+use self::ids::Ids;
+use crate::environment::{self, Identity};
+use crate::guard::Guard;
+use crate::host::Host;
+use crate::view::View;
+
+/// An argument vector, never a shell's text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command(Vec<CString>);
+
+impl Command {
+    /// The program and its arguments. Fails without a program or with a NUL.
+    pub fn new(words: impl IntoIterator<Item = OsString>) -> Result<Self, PlanError> {
+        let words: Result<Vec<_>, _> = words
+            .into_iter()
+            .map(|word| CString::new(word.into_vec()))
+            .collect();
+        match words {
+            Ok(words) if words.first().is_some_and(|program| !program.is_empty()) => {
+                Ok(Self(words))
+            }
+            Ok(_) => Err(PlanError::NoCommand),
+            Err(_) => Err(PlanError::NulInCommand),
+        }
+    }
+}
+
+/// Weaker forms that the operator accepts by name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Weaker {
+    /// Root's own id may be behind the sandbox where id-mapped mounts are missing.
+    pub host_root: bool,
+    /// Run without Landlock where the kernel has none.
+    pub no_landlock: bool,
+    /// Run although limits of the policy are not enforced.
+    pub no_limits: bool,
+}
+
+/// What a plan is made from.
+pub struct PlanRequest<'a> {
+    /// The policy that holds.
+    pub policy: &'a Resolved<Policy>,
+    /// The machine.
+    pub host: &'a Host,
+    /// What to run.
+    pub command: Command,
+    /// Where to run it.
+    pub working_folder: &'a Path,
+    /// The environment outside.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Which of the standard streams become the sandbox's own terminal.
+    pub terminal_streams: [bool; 3],
+    /// Accepted weaker forms.
+    pub weaker: Weaker,
+}
+
+/// One layer of enforcement and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayerState {
+    /// Which.
+    pub layer: Layer,
+    /// Whether it holds.
+    pub applied: bool,
+    /// How, in a few words.
+    pub detail: String,
+}
+
+/// The layers of the native backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Layer {
+    Namespaces,
+    HostId,
+    View,
+    ProtectedNames,
+    Landlock,
+    Seccomp,
+    Capabilities,
+    Network,
+    Limits,
+}
+
+impl Layer {
+    /// The word used in reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Namespaces => "namespaces",
+            Self::HostId => "host-id",
+            Self::View => "view",
+            Self::ProtectedNames => "protected-names",
+            Self::Landlock => "landlock",
+            Self::Seccomp => "seccomp",
+            Self::Capabilities => "capabilities",
+            Self::Network => "network",
+            Self::Limits => "limits",
+        }
+    }
+}
+
+/// Everything a backend needs, decided.
+#[derive(Debug)]
+pub struct Plan {
+    ids: Ids,
+    view: View,
+    guard: Guard,
+    landlock: Option<Vec<(PathBuf, FsAccess)>>,
+    environment: Vec<CString>,
+    command: Command,
+    working_folder: PathBuf,
+    terminal_streams: [bool; 3],
+    umask: u32,
+    weaker: Weaker,
+    unenforced_limits: Vec<&'static str>,
+    landlock_abi: u32,
+}
+
+impl Plan {
+    /// Makes the plan, or says what cannot be enforced here.
+    pub fn build(request: PlanRequest<'_>) -> Result<Self, PlanError> {
+        let policy = request.policy;
+        refuse_unenforceable(policy)?;
+        let unenforced_limits = unenforced_limits(policy);
+        if let (Some(limit), false) = (unenforced_limits.first(), request.weaker.no_limits) {
+            return Err(PlanError::LimitUnenforceable { limit });
+        }
+        if request.host.landlock_abi == 0 && !request.weaker.no_landlock {
+            return Err(PlanError::NoLandlock);
+        }
+        let ids = Ids::choose(request.host);
+        let files = files::survey(policy.filesystem(), request.host, request.working_folder)?;
+        let guard = files.guard(policy.filesystem())?;
+        let identity = Identity {
+            home: &request.host.home,
+            working_folder: &files.working_folder,
+            user: ids.mapped_by_supervisor.then_some(ids::USER_NAME),
+        };
+        Ok(Self {
+            environment: environment::build(policy.environment(), request.environment, &identity),
+            view: layout::view(&files, &ids, request.host)?,
+            landlock: (request.host.landlock_abi > 0).then(|| layout::landlock_rules(&files)),
+            landlock_abi: request.host.landlock_abi,
+            working_folder: files.working_folder,
+            ids,
+            guard,
+            command: request.command,
+            terminal_streams: request.terminal_streams,
+            umask: current_umask(),
+            weaker: request.weaker,
+            unenforced_limits,
+        })
+    }
+
+    /// The layers as planned.
+    pub(crate) fn layers(&self) -> Vec<LayerState> {
+        let state = |layer, applied, detail: String| LayerState {
+            layer,
+            applied,
+            detail,
+        };
+        let landlock = match &self.landlock {
+            Some(rules) => format!("ABI {}, {} rules", self.landlock_abi, rules.len()),
+            None => "not in this kernel; accepted by --weaker landlock".to_owned(),
+        };
+        let limits = if self.unenforced_limits.is_empty() {
+            "none asked for but time".to_owned()
+        } else {
+            format!(
+                "not enforced: {}; accepted by --weaker limits",
+                self.unenforced_limits.join(", ")
+            )
+        };
+        vec![
+            state(
+                Layer::Namespaces,
+                true,
+                "user, mount, pid, network, ipc, uts, cgroup".into(),
+            ),
+            state(Layer::HostId, !self.ids.is_host_root(), self.ids.describe()),
+            state(
+                Layer::View,
+                true,
+                format!("{} mounts on a read-only root", self.view.overlays.len()),
+            ),
+            state(
+                Layer::ProtectedNames,
+                true,
+                "read-only mounts, and calls carried out by the init".into(),
+            ),
+            state(Layer::Landlock, self.landlock.is_some(), landlock),
+            state(
+                Layer::Seccomp,
+                true,
+                "hardening filter, and a listener for name-changing calls".into(),
+            ),
+            state(
+                Layer::Capabilities,
+                true,
+                "none, empty bounding set, no_new_privs".into(),
+            ),
+            state(
+                Layer::Network,
+                true,
+                "closed: only the sandbox's own loopback".into(),
+            ),
+            state(Layer::Limits, self.unenforced_limits.is_empty(), limits),
+        ]
+    }
+
+    pub(crate) fn ids(&self) -> &Ids {
+        &self.ids
+    }
+
+    pub(crate) fn view(&self) -> &View {
+        &self.view
+    }
+
+    pub(crate) fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
+    pub(crate) fn landlock(&self) -> Option<&[(PathBuf, FsAccess)]> {
+        self.landlock.as_deref()
+    }
+
+    pub(crate) fn environment(&self) -> &[CString] {
+        &self.environment
+    }
+
+    pub(crate) fn program(&self) -> &CString {
+        &self.command.0[0]
+    }
+
+    pub(crate) fn arguments(&self) -> &[CString] {
+        &self.command.0
+    }
+
+    pub(crate) fn working_folder(&self) -> &Path {
+        &self.working_folder
+    }
+
+    pub(crate) fn umask(&self) -> u32 {
+        self.umask
+    }
+
+    pub(crate) fn terminal_streams(&self) -> [bool; 3] {
+        self.terminal_streams
+    }
+
+    pub(crate) fn wants_terminal(&self) -> bool {
+        self.terminal_streams.contains(&true)
+    }
+
+    pub(crate) fn may_run_with_own_id(&self) -> bool {
+        self.weaker.host_root
+    }
+
+    /// Falls back to the starter's own id behind the sandbox.
+    pub(crate) fn use_own_id(&mut self) {
+        self.ids.use_own_id();
+    }
+}
+
+fn refuse_unenforceable(policy: &Resolved<Policy>) -> Result<(), PlanError> {
+    if !policy.network_is_closed() {
+        return Err(PlanError::NetworkUnavailable);
+    }
+    match policy.environment().managed.first() {
+        Some(name) => Err(PlanError::CredentialsUnavailable {
+            name: name.value.clone(),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Limits that the policy sets and this version does not hold.
+fn unenforced_limits(policy: &Resolved<Policy>) -> Vec<&'static str> {
+    let limits = policy.limits();
+    [
+        ("cpu", limits.cpu.is_some()),
+        ("memory", limits.memory.is_some()),
+        ("pids", limits.pids.is_some()),
+        ("disk", limits.disk.is_some()),
+        ("cpuTime", limits.cpu_time.is_some()),
+        ("output", limits.output.is_some()),
+        ("openFiles", limits.open_files.is_some()),
+        ("fileSize", limits.file_size.is_some()),
+    ]
+    .into_iter()
+    .filter_map(|(name, is_set)| is_set.then_some(name))
+    .collect()
+}
+
+fn current_umask() -> u32 {
+    let mask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    rustix::process::umask(mask);
+    mask.as_raw_mode()
+}

@@ -1,0 +1,96 @@
+//! Why a plan cannot be made.
+
+use std::path::PathBuf;
+
+use crate::view::ViewError;
+
+/// Something that is wrong, or cannot be enforced here. Nothing was run.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum PlanError {
+    #[error("there is no command to run")]
+    NoCommand,
+    #[error("the command has a NUL byte in it")]
+    NulInCommand,
+    #[error("the policy opens the network, which this version can only keep closed")]
+    NetworkUnavailable,
+    #[error("the policy keeps {name} outside as a credential, which this version cannot attach")]
+    CredentialsUnavailable { name: String },
+    #[error("the policy limits {limit}, which this version does not enforce")]
+    LimitUnenforceable { limit: &'static str },
+    #[error("this kernel has no Landlock")]
+    NoLandlock,
+    #[error("the working folder {} does not exist or may not be entered", .path.display())]
+    NoWorkingFolder { path: PathBuf },
+    #[error("the working folder {} is not a folder", .path.display())]
+    WorkingFolderIsFile { path: PathBuf },
+    #[error("the whole file system cannot be made writable: {} is /", .what)]
+    RootWritable { what: String },
+    #[error("the working folder is {}, of which every sandbox has its own", .path.display())]
+    WorkingFolderIsPrivate { path: PathBuf },
+    #[error("the working folder {} is a hidden place", .path.display())]
+    WorkingFolderHidden { path: PathBuf },
+    #[error("{} cannot be a writable place: it belongs to the sandbox itself", .path.display())]
+    ReservedPlace { path: PathBuf },
+    #[error("the pattern {pattern} matches more than {limit} places")]
+    PatternTooWide { pattern: String, limit: usize },
+    #[error("the pattern {pattern} cannot be used: {error}")]
+    Pattern {
+        pattern: String,
+        error: globset::Error,
+    },
+    #[error(transparent)]
+    View(#[from] ViewError),
+}
+
+impl PlanError {
+    /// A stable name for this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoCommand => "no-command",
+            Self::NulInCommand => "nul-in-command",
+            Self::NetworkUnavailable => "network-unavailable",
+            Self::CredentialsUnavailable { .. } => "credentials-unavailable",
+            Self::LimitUnenforceable { .. } => "limit-unenforceable",
+            Self::NoLandlock => "no-landlock",
+            Self::NoWorkingFolder { .. } => "no-working-folder",
+            Self::WorkingFolderIsFile { .. } => "working-folder-is-file",
+            Self::RootWritable { .. } => "root-writable",
+            Self::WorkingFolderIsPrivate { .. } => "working-folder-is-private",
+            Self::WorkingFolderHidden { .. } => "working-folder-hidden",
+            Self::ReservedPlace { .. } => "reserved-place",
+            Self::PatternTooWide { .. } => "pattern-too-wide",
+            Self::Pattern { .. } => "bad-pattern",
+            Self::View(_) => "place-unreadable",
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NoCommand => "name one: ringfence run -- CMD ARGS…",
+            Self::NulInCommand => "no program can be given such an argument",
+            Self::NetworkUnavailable => "run it with the network closed: --no-network",
+            Self::CredentialsUnavailable { .. } => {
+                "leave it out of environment.managed and credentials"
+            }
+            Self::LimitUnenforceable { .. } => "run without these limits: --weaker limits",
+            Self::NoLandlock => {
+                "boot with lsm=landlock,… or accept one layer less: --weaker landlock"
+            }
+            Self::NoWorkingFolder { .. } | Self::WorkingFolderIsFile { .. } => {
+                "name a folder: --cwd DIR"
+            }
+            Self::RootWritable { .. } | Self::WorkingFolderHidden { .. } => {
+                "go to a project folder, or name one: --cwd DIR"
+            }
+            Self::WorkingFolderIsPrivate { .. } => {
+                "use a folder below it: mkdir /tmp/work && cd /tmp/work"
+            }
+            Self::ReservedPlace { .. } => "take it out of the writable places",
+            Self::PatternTooWide { .. } => "name the folder instead of a pattern",
+            Self::Pattern { .. } => "patterns know * ? [a-z] {a,b} and **",
+            Self::View(_) => "check that the path is right and readable",
+        }
+    }
+}

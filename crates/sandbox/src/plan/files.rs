@@ -1,0 +1,335 @@
+//! Looking at the places that a policy names, and sorting them.
+
+use std::path::{Path, PathBuf};
+
+use globset::{Glob, GlobMatcher};
+use ringfence_policy::{Filesystem, PathRule, ProtectedName, ReadScope, Sourced};
+
+use super::error::PlanError;
+use crate::guard::Guard;
+use crate::host::Host;
+use crate::view::Place;
+
+/// Folders that every sandbox has its own of.
+pub(super) const PRIVATE_FOLDERS: [&str; 2] = ["/tmp", "/var/tmp"];
+/// Folders that no host folder may be writable in.
+const RESERVED: [&str; 3] = ["/proc", "/dev", "/sys"];
+/// The most entries that are looked at for one pattern.
+const MOST_ENTRIES: usize = 100_000;
+
+/// What there is on this machine of what the policy names.
+#[derive(Debug)]
+pub(super) struct Files {
+    pub(super) scope: ReadScope,
+    pub(super) working_folder: PathBuf,
+    pub(super) working_place: Place,
+    pub(super) home: Option<Place>,
+    pub(super) writable: Vec<Place>,
+    /// Shown although a folder around them is hidden or the scope is narrow.
+    pub(super) shown: Vec<Place>,
+    pub(super) hidden: Vec<Place>,
+    /// Places below a writable one that stay as they are.
+    pub(super) frozen: Vec<PathBuf>,
+    /// Paths that the policy denies writing.
+    denied: Vec<PathBuf>,
+}
+
+/// Looks at the file system. Places that do not exist are left out: there is
+/// nothing to hide, and nothing that could be written.
+pub(super) fn survey(
+    rules: &Filesystem,
+    host: &Host,
+    working_folder: &Path,
+) -> Result<Files, PlanError> {
+    let working_place = working_place(working_folder)?;
+    let writable = writable_places(rules, &working_place)?;
+    let (shown, hidden) = reading(rules)?;
+    if hidden
+        .iter()
+        .any(|place| working_place.path.starts_with(&place.path))
+        && !shown
+            .iter()
+            .any(|place| working_place.path.starts_with(&place.path))
+    {
+        return Err(PlanError::WorkingFolderHidden {
+            path: working_place.path,
+        });
+    }
+    let denied: Vec<PathBuf> = literals(&rules.write_deny).map(absolute).collect();
+    let mut files = Files {
+        scope: rules.scope.value,
+        working_folder: working_place.path.clone(),
+        working_place,
+        home: Place::find(&host.home)?,
+        writable,
+        shown,
+        hidden,
+        frozen: Vec::new(),
+        denied,
+    };
+    files.frozen = files.existing_guarded(rules);
+    Ok(files)
+}
+
+fn working_place(path: &Path) -> Result<Place, PlanError> {
+    let place = Place::find(path)?.ok_or_else(|| PlanError::NoWorkingFolder {
+        path: path.to_path_buf(),
+    })?;
+    if !place.is_folder {
+        return Err(PlanError::WorkingFolderIsFile { path: place.path });
+    }
+    if PRIVATE_FOLDERS
+        .iter()
+        .any(|private| place.path == Path::new(private))
+    {
+        return Err(PlanError::WorkingFolderIsPrivate { path: place.path });
+    }
+    Ok(place)
+}
+
+fn writable_places(rules: &Filesystem, working: &Place) -> Result<Vec<Place>, PlanError> {
+    let mut places: Vec<Place> = Vec::new();
+    for path in literals(&rules.write_allow) {
+        let Some(place) = Place::find(path)? else {
+            continue;
+        };
+        if PRIVATE_FOLDERS
+            .iter()
+            .any(|private| place.path == Path::new(private))
+        {
+            continue;
+        }
+        if place.path == Path::new("/") {
+            let what = if working.path == place.path {
+                "the working folder"
+            } else {
+                "a writable place"
+            };
+            return Err(PlanError::RootWritable {
+                what: what.to_owned(),
+            });
+        }
+        if RESERVED
+            .iter()
+            .any(|reserved| place.path.starts_with(reserved))
+        {
+            return Err(PlanError::ReservedPlace { path: place.path });
+        }
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    Ok(places)
+}
+
+/// The places to show and to hide. Of an allow and a deny for nested places
+/// the longer one holds; for the same place the allow does.
+fn reading(rules: &Filesystem) -> Result<(Vec<Place>, Vec<Place>), PlanError> {
+    let shown = places(&rules.read_allow)?;
+    let mut hidden = places(&rules.read_deny)?;
+    hidden.retain(|place| !shown.iter().any(|other| other.path == place.path));
+    Ok((shown, hidden))
+}
+
+fn places(rules: &[Sourced<PathRule>]) -> Result<Vec<Place>, PlanError> {
+    let mut found: Vec<Place> = Vec::new();
+    for rule in rules {
+        let paths = match &rule.value {
+            PathRule::Literal(path) => vec![path.clone()],
+            PathRule::Glob(pattern) => expand(pattern)?,
+        };
+        for path in paths {
+            if let Some(place) = Place::find(&path)?
+                && !found.contains(&place)
+            {
+                found.push(place);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn literals(rules: &[Sourced<PathRule>]) -> impl Iterator<Item = &Path> {
+    rules.iter().filter_map(|rule| match &rule.value {
+        PathRule::Literal(path) => Some(path.as_path()),
+        PathRule::Glob(_) => None,
+    })
+}
+
+/// With the links on the way resolved as far as the path exists.
+fn absolute(path: &Path) -> PathBuf {
+    for ancestor in path.ancestors() {
+        if let Ok(real) = std::fs::canonicalize(ancestor) {
+            let rest = path.strip_prefix(ancestor).unwrap_or(Path::new(""));
+            return if rest.as_os_str().is_empty() {
+                real
+            } else {
+                real.join(rest)
+            };
+        }
+    }
+    path.to_path_buf()
+}
+
+/// The places that a pattern matches now.
+fn expand(pattern: &str) -> Result<Vec<PathBuf>, PlanError> {
+    let matcher = compile(pattern)?;
+    let mut visited = 0;
+    let mut found = Vec::new();
+    let mut folders = vec![fixed_part(pattern)];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(&folder) else {
+            continue;
+        };
+        for entry in entries.filter_map(Result::ok) {
+            visited += 1;
+            if visited > MOST_ENTRIES {
+                return Err(PlanError::PatternTooWide {
+                    pattern: pattern.to_owned(),
+                    limit: MOST_ENTRIES,
+                });
+            }
+            let path = entry.path();
+            if matcher.is_match(&path) {
+                found.push(path);
+            } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(path);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn compile(pattern: &str) -> Result<GlobMatcher, PlanError> {
+    Glob::new(pattern)
+        .map(|glob| glob.compile_matcher())
+        .map_err(|error| PlanError::Pattern {
+            pattern: pattern.to_owned(),
+            error,
+        })
+}
+
+/// The folders of a pattern before its first wildcard.
+fn fixed_part(pattern: &str) -> PathBuf {
+    let is_fixed = |part: &&str| !part.contains(['*', '?', '[', '{']);
+    let parts: Vec<_> = pattern.split('/').collect();
+    let fixed = parts
+        .iter()
+        .take(parts.len().saturating_sub(1))
+        .copied()
+        .take_while(is_fixed);
+    let path: PathBuf = fixed.collect::<Vec<_>>().join("/").into();
+    if path.as_os_str().is_empty() {
+        PathBuf::from("/")
+    } else {
+        path
+    }
+}
+
+impl Files {
+    /// Guarded names that are there now, below a writable place.
+    fn existing_guarded(&self, rules: &Filesystem) -> Vec<PathBuf> {
+        let mut existing: Vec<PathBuf> = self
+            .denied
+            .iter()
+            .filter(|path| self.is_writable(path))
+            .cloned()
+            .collect();
+        for place in self.writable.iter().filter(|place| place.is_folder) {
+            for name in rules.protect.iter().map(|name| &name.value) {
+                match name {
+                    ProtectedName::Components(name) => existing.push(place.path.join(name)),
+                    ProtectedName::GitInternals => {
+                        existing.extend(
+                            ["config", "hooks"].map(|name| place.path.join(".git").join(name)),
+                        );
+                    }
+                }
+            }
+        }
+        existing.retain(|path| is_plain(path));
+        existing
+    }
+
+    pub(super) fn is_writable(&self, path: &Path) -> bool {
+        self.writable
+            .iter()
+            .any(|place| path.starts_with(&place.path))
+    }
+
+    /// What the init guards while the command runs.
+    pub(super) fn guard(&self, rules: &Filesystem) -> Result<Guard, PlanError> {
+        let names = rules.protect.iter().filter_map(|name| match &name.value {
+            ProtectedName::Components(name) => name.to_str().map(str::to_owned),
+            ProtectedName::GitInternals => None,
+        });
+        let patterns: Vec<String> = rules
+            .write_deny
+            .iter()
+            .filter_map(|rule| match &rule.value {
+                PathRule::Glob(pattern) => Some(pattern.clone()),
+                PathRule::Literal(_) => None,
+            })
+            .collect();
+        let roots = self
+            .writable
+            .iter()
+            .map(|place| place.path.clone())
+            .collect();
+        let git = rules
+            .protect
+            .iter()
+            .any(|name| name.value == ProtectedName::GitInternals);
+        let config = git
+            && !rules
+                .unprotect
+                .iter()
+                .any(|name| name.value == ".git/config");
+        Guard::new(roots, names, self.denied.clone(), &patterns)
+            .map(|guard| guard.with_git(git, config))
+            .map_err(|error| PlanError::Pattern {
+                pattern: patterns.join(", "),
+                error,
+            })
+    }
+}
+
+/// There, and not a link: a mount on a link would be a mount on its target.
+fn is_plain(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.file_type().is_symlink())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fixed_part_of_a_pattern_ends_before_its_wildcard() {
+        assert_eq!(fixed_part("/a/b/*.c"), Path::new("/a/b"));
+        assert_eq!(fixed_part("/a/*/c"), Path::new("/a"));
+        assert_eq!(fixed_part("/*"), Path::new("/"));
+    }
+
+    #[test]
+    fn patterns_match_what_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("d")).unwrap();
+        for name in ["a.key", "b.txt", "d/c.key"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let mut found = expand(&format!("{}/**/*.key", folder.path().display())).unwrap();
+        found.sort();
+        assert_eq!(
+            found,
+            [folder.path().join("a.key"), folder.path().join("d/c.key")]
+        );
+    }
+
+    #[test]
+    fn missing_paths_are_resolved_as_far_as_they_exist() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = folder.path().canonicalize().unwrap();
+        std::os::unix::fs::symlink(&real, real.join("link")).unwrap();
+        assert_eq!(absolute(&real.join("link/none/x")), real.join("none/x"));
+    }
+}

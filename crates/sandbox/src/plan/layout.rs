@@ -1,0 +1,290 @@
+//! From the surveyed places to mounts and Landlock rules.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use ringfence_policy::ReadScope;
+use ringfence_sys::FsAccess;
+
+use super::error::PlanError;
+use super::files::{Files, PRIVATE_FOLDERS};
+use super::ids::{Ids, USER_NAME};
+use crate::host::Host;
+use crate::view::{Base, Content, Overlay, Place, View};
+
+/// What a sandbox with a narrow view sees of the host.
+const SYSTEM_FOLDERS: [&str; 12] = [
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/usr",
+    "/etc",
+    "/opt",
+    "/nix/store",
+    "/gnu/store",
+    "/sys",
+];
+/// Parts of `/run` that programs need and that hold no sockets.
+const RUN_PARTS: [&str; 2] = ["/run/current-system", "/run/opengl-driver"];
+
+/// The mounts of the view.
+pub(super) fn view(files: &Files, ids: &Ids, host: &Host) -> Result<View, PlanError> {
+    let base = match files.scope {
+        ReadScope::Host => Base::Host,
+        ReadScope::System => Base::Only(SYSTEM_FOLDERS.iter().map(PathBuf::from).collect()),
+    };
+    let mut overlays = Vec::new();
+    let mut lay = |path: &Path, content| {
+        overlays.push(Overlay {
+            path: path.to_path_buf(),
+            content,
+        })
+    };
+    for (path, name) in PRIVATE_FOLDERS.iter().zip(["tmp", "var-tmp"]) {
+        if files.scope == ReadScope::Host || *path == "/tmp" {
+            lay(Path::new(path), Content::Scratch(name));
+        }
+    }
+    if ids.mapped_by_supervisor {
+        for place in places_of_closed_folders(files)? {
+            lay(&place.path.clone(), Content::Shown(place));
+        }
+        lay(Path::new("/etc/passwd"), Content::File(user_table(host)));
+        lay(Path::new("/etc/group"), Content::File(group_table()));
+    }
+    for place in visible_hidden(files) {
+        lay(
+            &place.path,
+            Content::Hidden {
+                is_folder: place.is_folder,
+            },
+        );
+    }
+    for place in shown(files)? {
+        lay(&place.path.clone(), Content::Shown(place));
+    }
+    for place in &files.writable {
+        lay(&place.path, Content::Writable(place.clone()));
+    }
+    for path in &files.frozen {
+        lay(path, Content::Frozen);
+    }
+    Ok(View::new(base, overlays))
+}
+
+/// Shown on purpose: what the policy names, parts of `/run`, and under a
+/// narrow scope the working folder.
+fn shown(files: &Files) -> Result<Vec<Place>, PlanError> {
+    let mut shown = files.shown.clone();
+    if files.scope == ReadScope::System {
+        shown.push(files.working_place.clone());
+    } else {
+        for part in RUN_PARTS {
+            shown.extend(
+                Place::find(Path::new(part))?.filter(|place| place.path == Path::new(part)),
+            );
+        }
+    }
+    shown.retain(|place| !files.writable.contains(place));
+    Ok(shown)
+}
+
+/// Hidden places that the view would show otherwise.
+fn visible_hidden(files: &Files) -> impl Iterator<Item = &Place> {
+    files.hidden.iter().filter(|place| {
+        files.scope == ReadScope::Host
+            || SYSTEM_FOLDERS
+                .iter()
+                .any(|folder| place.path.starts_with(folder))
+            || files.is_writable(&place.path)
+            || files
+                .shown
+                .iter()
+                .any(|shown| place.path.starts_with(&shown.path))
+            || place.path.starts_with(&files.working_folder)
+    })
+}
+
+/// Started as root the sandbox has another host id, for which folders closed
+/// to others, such as root's home, would be shut. The outermost closed folder
+/// on the way to each place that is meant to be used is shown as its owner's.
+fn places_of_closed_folders(files: &Files) -> Result<Vec<Place>, PlanError> {
+    let mut closed: Vec<Place> = Vec::new();
+    if files.scope == ReadScope::System {
+        return Ok(closed);
+    }
+    let used = files
+        .home
+        .iter()
+        .chain([&files.working_place])
+        .chain(&files.writable)
+        .chain(&files.shown);
+    for place in used {
+        let Some(folder) = outermost_closed(&place.path) else {
+            continue;
+        };
+        if let Some(found) = Place::find(&folder)?
+            && !closed.contains(&found)
+            && !files.writable.contains(&found)
+        {
+            closed.push(found);
+        }
+    }
+    Ok(closed)
+}
+
+fn outermost_closed(path: &Path) -> Option<PathBuf> {
+    let mut ancestors: Vec<_> = path.ancestors().collect();
+    ancestors.reverse();
+    ancestors
+        .into_iter()
+        .find(|ancestor| is_closed_to_others(ancestor))
+        .map(Path::to_path_buf)
+}
+
+fn is_closed_to_others(path: &Path) -> bool {
+    const OTHERS_READ_AND_ENTER: u32 = 0o005;
+    std::fs::metadata(path).is_ok_and(|metadata| {
+        metadata.is_dir()
+            && metadata.permissions().mode() & OTHERS_READ_AND_ENTER != OTHERS_READ_AND_ENTER
+    })
+}
+
+/// The host's users, after one for the id that the sandbox has.
+fn user_table(host: &Host) -> Vec<u8> {
+    let mut table =
+        format!("{USER_NAME}:x:1000:1000::{}:/bin/sh\n", host.home.display()).into_bytes();
+    table.extend(std::fs::read("/etc/passwd").unwrap_or_default());
+    table
+}
+
+fn group_table() -> Vec<u8> {
+    let mut table = format!("{USER_NAME}:x:1000:\n").into_bytes();
+    table.extend(std::fs::read("/etc/group").unwrap_or_default());
+    table
+}
+
+/// What Landlock grants, as a second layer under the mounts.
+pub(super) fn landlock_rules(files: &Files) -> Vec<(PathBuf, FsAccess)> {
+    let mut rules = vec![
+        (PathBuf::from("/"), FsAccess::List),
+        (PathBuf::from("/dev"), FsAccess::Device),
+    ];
+    rules.extend(
+        PRIVATE_FOLDERS
+            .iter()
+            .chain(&["/dev/shm"])
+            .map(|path| (PathBuf::from(path), FsAccess::Write)),
+    );
+    rules.extend(
+        readable(files)
+            .into_iter()
+            .map(|path| (path, FsAccess::Read)),
+    );
+    rules.extend(
+        files
+            .shown
+            .iter()
+            .map(|place| (place.path.clone(), FsAccess::Read)),
+    );
+    rules.extend(
+        files
+            .writable
+            .iter()
+            .map(|place| (place.path.clone(), FsAccess::Write)),
+    );
+    rules
+}
+
+fn readable(files: &Files) -> Vec<PathBuf> {
+    if files.scope == ReadScope::System {
+        let mut roots: Vec<_> = SYSTEM_FOLDERS.iter().map(PathBuf::from).collect();
+        roots.extend([PathBuf::from("/proc"), files.working_folder.clone()]);
+        return roots;
+    }
+    // A mount over a file goes away when the host replaces the file. So reading
+    // is granted only beside the hidden files of the home folder, not above
+    // them: whatever takes their place stays unreadable.
+    let fragile: Vec<&Path> = files
+        .hidden
+        .iter()
+        .filter(|place| !place.is_folder && !files.is_writable(&place.path))
+        .filter(|place| {
+            files
+                .home
+                .as_ref()
+                .is_some_and(|home| place.path.starts_with(&home.path))
+        })
+        .map(|place| place.path.as_path())
+        .collect();
+    let mut granted = Vec::new();
+    grant_around(Path::new("/"), &fragile, &mut granted);
+    granted
+}
+
+/// Grants `folder`, or its parts if one of `hidden` lies somewhere in it.
+fn grant_around(folder: &Path, hidden: &[&Path], granted: &mut Vec<PathBuf>) {
+    if hidden.contains(&folder) {
+        return;
+    }
+    let inside: Vec<&Path> = hidden
+        .iter()
+        .copied()
+        .filter(|path| path.starts_with(folder))
+        .collect();
+    if inside.is_empty() {
+        granted.push(folder.to_path_buf());
+        return;
+    }
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.filter_map(Result::ok) {
+        if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
+            grant_around(&entry.path(), &inside, granted);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn g4_reading_is_granted_beside_hidden_files_only() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a", "b", "sub"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        for name in ["secret", "sub/secret", "sub/plain"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let secrets = ["secret", "sub/secret"].map(|name| folder.path().join(name));
+        let hidden: Vec<&Path> = secrets.iter().map(PathBuf::as_path).collect();
+        let mut granted = Vec::new();
+        grant_around(folder.path(), &hidden, &mut granted);
+        granted.sort();
+        assert_eq!(
+            granted,
+            ["a", "b", "sub/plain"].map(|name| folder.path().join(name))
+        );
+    }
+
+    #[test]
+    fn the_outermost_closed_folder_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = |path: &Path, mode| {
+            std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap()
+        };
+        open(folder.path(), 0o755);
+        let (outer, inner) = (folder.path().join("o"), folder.path().join("o/i"));
+        std::fs::create_dir_all(&inner).unwrap();
+        assert_eq!(outermost_closed(&inner), None);
+        open(&inner, 0o700);
+        open(&outer, 0o711);
+        assert_eq!(outermost_closed(&inner), Some(outer));
+    }
+}

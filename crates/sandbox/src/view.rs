@@ -1,0 +1,160 @@
+//! What the sandbox sees of the file system: a list of mounts, in order.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Why a place cannot be part of the view.
+#[derive(Debug, thiserror::Error)]
+pub enum ViewError {
+    /// It cannot be looked at.
+    #[error("{path}: {error}")]
+    Unreadable {
+        /// The place.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+}
+
+/// The identity of a file, to check that a path still leads to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    pub(crate) fn of_stat(stat: &rustix::fs::Stat) -> Self {
+        Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+        }
+    }
+}
+
+/// An existing place of the host with every link on the way resolved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) path: PathBuf,
+    pub(crate) id: FileId,
+    pub(crate) is_folder: bool,
+    pub(crate) owner: (u32, u32),
+}
+
+impl Place {
+    /// Resolves `path`. `None` when nothing is there.
+    pub(crate) fn find(path: &Path) -> Result<Option<Self>, ViewError> {
+        let described = std::fs::canonicalize(path)
+            .and_then(|path| std::fs::metadata(&path).map(|metadata| (path, metadata)));
+        match described {
+            Ok((path, metadata)) => Ok(Some(Self {
+                path,
+                id: FileId {
+                    device: metadata.dev(),
+                    inode: metadata.ino(),
+                },
+                is_folder: metadata.is_dir(),
+                owner: (metadata.uid(), metadata.gid()),
+            })),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(ViewError::Unreadable {
+                path: path.to_path_buf(),
+                error,
+            }),
+        }
+    }
+}
+
+/// Nothing there, or nothing that we could see: then the sandbox, which has
+/// no more rights than we do, cannot see it either.
+fn is_absent(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    matches!(error.kind(), NotFound | NotADirectory | PermissionDenied)
+        || error.raw_os_error() == Some(libc::ELOOP)
+}
+
+/// What the rest of the view is laid upon.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Base {
+    /// The host's whole tree, read-only.
+    Host,
+    /// An empty root with only these, read-only.
+    Only(Vec<PathBuf>),
+}
+
+/// One mount on top of the base.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Overlay {
+    pub(crate) path: PathBuf,
+    pub(crate) content: Content,
+}
+
+/// What is mounted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// The host's own place, writable.
+    Writable(Place),
+    /// The host's own place, read-only: shown again inside a hidden folder,
+    /// or with its owner's rights when the sandbox has another host id.
+    Shown(Place),
+    /// What the view shows there so far, but read-only.
+    Frozen,
+    /// Nothing: an empty folder or an unreadable file.
+    Hidden { is_folder: bool },
+    /// A writable folder that exists only for this run.
+    Scratch(&'static str),
+    /// A file made for this run.
+    File(Vec<u8>),
+}
+
+/// The whole view.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct View {
+    pub(crate) base: Base,
+    /// Outer ones first, so that inner ones end up on top.
+    pub(crate) overlays: Vec<Overlay>,
+}
+
+impl View {
+    /// Sorts the overlays so that what lies deeper is mounted later. Of two at
+    /// the same path the later given one wins.
+    pub(crate) fn new(base: Base, mut overlays: Vec<Overlay>) -> Self {
+        overlays.sort_by_key(|overlay| overlay.path.components().count());
+        Self { base, overlays }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inner_overlays_come_after_outer_ones() {
+        let overlay = |path: &str| Overlay {
+            path: path.into(),
+            content: Content::Frozen,
+        };
+        let view = View::new(
+            Base::Host,
+            vec![overlay("/a/b/c"), overlay("/a"), overlay("/z/b")],
+        );
+        let order: Vec<_> = view
+            .overlays
+            .iter()
+            .map(|o| o.path.to_str().unwrap())
+            .collect();
+        assert_eq!(order, ["/a", "/z/b", "/a/b/c"]);
+    }
+
+    #[test]
+    fn an_absent_place_is_no_error_and_links_are_resolved() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(Place::find(&folder.path().join("none")).unwrap().is_none());
+        std::os::unix::fs::symlink("real", folder.path().join("link")).unwrap();
+        std::fs::create_dir(folder.path().join("real")).unwrap();
+        let place = Place::find(&folder.path().join("link")).unwrap().unwrap();
+        assert!(place.path.ends_with("real") && place.is_folder);
+        std::os::unix::fs::symlink("loop", folder.path().join("loop")).unwrap();
+        assert!(Place::find(&folder.path().join("loop")).unwrap().is_none());
+    }
+}

@@ -1,0 +1,202 @@
+//! What the init inside tells the supervisor, and what it is told.
+//!
+//! Messages are small JSON texts, one per packet. The init is our own code,
+//! but it lives inside: everything it says is read with limits.
+
+use serde::{Deserialize, Serialize};
+
+/// The longest path or text of a refusal that is passed on, in characters.
+const LONGEST_SUBJECT: usize = 1024;
+
+/// From the init to the supervisor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Event {
+    /// A step of building the sandbox failed; nothing was run.
+    SetupFailed {
+        /// The step.
+        step: Step,
+        /// The path it was about.
+        path: Option<String>,
+        /// The kernel's error number.
+        errno: i32,
+    },
+    /// Every layer is in place and the command is about to be executed. The
+    /// master side of its terminal comes along if it has one.
+    Started,
+    /// The command could not be executed.
+    ExecFailed {
+        /// The kernel's error number.
+        errno: i32,
+    },
+    /// The command was stopped by a signal.
+    Stopped,
+    /// Something was refused for the first time.
+    Refused(Refusal),
+    /// How often a thing was refused in all.
+    RefusedInAll(Refusal, u64),
+    /// The command and everything it started is gone.
+    Ended(Ended),
+}
+
+/// How the command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ended {
+    /// Its exit status, if it ended by itself.
+    pub status: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// The largest resident size of any process inside, in bytes.
+    pub peak_rss: u64,
+    /// Refusals that were not told one by one because there were too many.
+    pub more_refusals: u64,
+}
+
+/// From the supervisor to the init.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Order {
+    /// The ids of the sandbox are mapped; go on.
+    Proceed,
+    /// Send this signal to the command and its process group.
+    Signal(i32),
+    /// Kill everything inside.
+    KillAll,
+}
+
+/// A thing that code inside tried and was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Refusal {
+    /// Files or network.
+    pub kind: RefusalKind,
+    /// What was tried.
+    pub operation: Operation,
+    /// The path or the address.
+    pub subject: String,
+    /// The rule that refused it.
+    pub rule: String,
+}
+
+impl Refusal {
+    /// A refusal with its subject cut to a length that fits a message.
+    pub fn new(kind: RefusalKind, operation: Operation, subject: &str, rule: &str) -> Self {
+        let subject = subject.chars().take(LONGEST_SUBJECT).collect();
+        Self {
+            kind,
+            operation,
+            subject,
+            rule: rule.to_owned(),
+        }
+    }
+}
+
+/// The kind of thing refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RefusalKind {
+    /// Making or changing a file.
+    File,
+    /// Reaching an address.
+    Network,
+    /// Reaching a socket of the host.
+    Socket,
+}
+
+/// What was tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Operation {
+    Write,
+    Create,
+    Remove,
+    Rename,
+    Link,
+    ChangeMode,
+    Connect,
+    Bind,
+    /// Left behind by the run and put out of effect when it ended.
+    LeftBehind,
+}
+
+impl Operation {
+    /// The word used in reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Write => "write",
+            Self::Create => "create",
+            Self::Remove => "remove",
+            Self::Rename => "rename",
+            Self::Link => "link",
+            Self::ChangeMode => "change-mode",
+            Self::Connect => "connect",
+            Self::Bind => "bind",
+            Self::LeftBehind => "left-behind",
+        }
+    }
+}
+
+/// A step of building the sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum Step {
+    #[error("mapping user and group ids")]
+    MapIds,
+    #[error("taking on the mapped ids")]
+    SetIds,
+    #[error("tying the sandbox's life to its supervisor")]
+    ParentDeath,
+    #[error("making the view of the file system read-only")]
+    ReadOnlyView,
+    #[error("opening a folder of the view")]
+    OpenPlace,
+    #[error("checking that a folder is still the one that was looked at")]
+    SamePlace,
+    #[error("copying a mount")]
+    CloneMount,
+    #[error("attaching a mount")]
+    AttachMount,
+    #[error("making a mount read-only")]
+    RestrictMount,
+    #[error("making a scratch file system")]
+    Scratch,
+    #[error("making the device folder")]
+    Devices,
+    #[error("mounting /proc")]
+    Proc,
+    #[error("changing the root folder")]
+    PivotRoot,
+    #[error("setting up the loopback interface")]
+    Loopback,
+    #[error("opening the socket diagnostics")]
+    SocketDiagnostics,
+    #[error("making a fresh session keyring")]
+    Keyring,
+    #[error("setting no_new_privs")]
+    NoNewPrivileges,
+    #[error("opening a place for Landlock")]
+    LandlockPlace,
+    #[error("restricting files with Landlock")]
+    Landlock,
+    #[error("dropping capabilities")]
+    Capabilities,
+    #[error("opening a terminal")]
+    Terminal,
+    #[error("starting the command's process")]
+    Fork,
+    #[error("installing the system-call filter")]
+    Filter,
+    #[error("installing the system-call listener")]
+    Listener,
+    #[error("entering the working folder")]
+    WorkingFolder,
+    #[error("starting a session")]
+    Session,
+    #[error("closing inherited descriptors")]
+    CloseDescriptors,
+    #[error("talking to the supervisor")]
+    Channel,
+}

@@ -1,0 +1,34 @@
+//! Network interfaces of the sandbox's own network namespace.
+
+use std::os::fd::AsRawFd;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+
+use crate::{Result, check};
+
+/// Brings `lo` up in the caller's network namespace; the kernel then gives it
+/// 127.0.0.1 and ::1 by itself.
+pub fn bring_loopback_up() -> Result<()> {
+    let socket = rustix::net::socket_with(
+        AddressFamily::INET,
+        SocketType::DGRAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    // SAFETY: `ifreq` is plain data; zero is a valid value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (place, byte) in request.ifr_name.iter_mut().zip(b"lo") {
+        *place = libc::c_char::try_from(*byte).unwrap_or(0);
+    }
+    let flags = libc::IFF_UP | libc::IFF_RUNNING;
+    request.ifr_ifru.ifru_flags = libc::c_short::try_from(flags).unwrap_or(libc::c_short::MAX);
+    // SAFETY: SIOCSIFFLAGS reads an `ifreq`, which outlives the call.
+    check(unsafe {
+        libc::c_long::from(libc::ioctl(
+            socket.as_raw_fd(),
+            libc::SIOCSIFFLAGS,
+            &raw const request,
+        ))
+    })?;
+    Ok(())
+}

@@ -1,0 +1,211 @@
+//! Making, replacing, ending and reaping processes.
+//!
+//! `spawn_in` and `fork` copy the calling process, so they are only sound to
+//! use from a process with a single thread; both check it.
+
+use std::convert::Infallible;
+use std::ffi::CString;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+
+use crate::{Errno, Result, check, last_errno};
+
+/// The kinds of namespace a new process gets of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Namespaces(u64);
+
+impl Namespaces {
+    /// User, mount, pid, network, IPC, UTS and cgroup: everything there is
+    /// but time, which nothing here needs to be virtual.
+    pub const ALL: Self = Self(
+        (libc::CLONE_NEWUSER
+            | libc::CLONE_NEWNS
+            | libc::CLONE_NEWPID
+            | libc::CLONE_NEWNET
+            | libc::CLONE_NEWIPC
+            | libc::CLONE_NEWUTS
+            | libc::CLONE_NEWCGROUP) as u64,
+    );
+    /// A user namespace alone, as a carrier of an id mapping.
+    pub const USER: Self = Self(libc::CLONE_NEWUSER as u64);
+}
+
+/// A child made by [`spawn_in`] or [`fork`].
+#[derive(Debug)]
+pub struct Child {
+    /// Its id in the caller's pid namespace.
+    pub pid: Pid,
+    /// A descriptor that names this very process, whatever its id becomes.
+    pub pidfd: OwnedFd,
+}
+
+/// Whether the calling process has exactly one thread.
+pub fn is_single_threaded() -> Result<bool> {
+    // The link count of a task folder is two more than the number of threads.
+    Ok(rustix::fs::stat("/proc/self/task")?.st_nlink == 3)
+}
+
+/// Copies the calling process into a child in new namespaces and runs `body`
+/// there. The child ends when `body` returns, with that exit status.
+pub fn spawn_in(namespaces: Namespaces, body: impl FnOnce() -> i32) -> Result<Child> {
+    if !is_single_threaded()? {
+        return Err(Errno::DEADLK);
+    }
+    clone3(namespaces.0, body)
+}
+
+/// Copies the calling process and runs `body` in the child, which ends with
+/// the status that `body` returns.
+pub fn fork(body: impl FnOnce() -> i32) -> Result<Child> {
+    clone3(0, body)
+}
+
+fn clone3(flags: u64, body: impl FnOnce() -> i32) -> Result<Child> {
+    let mut pidfd: RawFd = -1;
+    // SAFETY: all fields of `clone_args` are integers; zero means "not used".
+    let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
+    args.flags = flags | libc::CLONE_PIDFD as u64;
+    args.pidfd = (&raw mut pidfd) as u64;
+    args.exit_signal = libc::SIGCHLD as u64;
+    // SAFETY: no memory is shared with the child (no CLONE_VM), so this is a
+    // fork; `args` and `pidfd` live through the call. The caller has a single
+    // thread, hence no lock of the allocator is held by a thread that is gone.
+    let returned = check(unsafe {
+        libc::syscall(
+            libc::SYS_clone3,
+            &raw const args,
+            size_of::<libc::clone_args>(),
+        )
+    })?;
+    if returned == 0 {
+        exit_now(body());
+    }
+    let pid = i32::try_from(returned)
+        .ok()
+        .and_then(Pid::from_raw)
+        .ok_or(Errno::SRCH)?;
+    // SAFETY: CLONE_PIDFD stored a new descriptor that nothing else owns.
+    let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+    Ok(Child { pid, pidfd })
+}
+
+/// Ends the process at once: no destructors, no buffers flushed.
+pub fn exit_now(status: i32) -> ! {
+    // SAFETY: `_exit` has no preconditions.
+    unsafe { libc::_exit(status) }
+}
+
+/// Replaces the program. Returns only on failure.
+pub fn exec(
+    program: &CString,
+    arguments: &[CString],
+    environment: &[CString],
+) -> Result<Infallible> {
+    let argv = null_terminated(arguments);
+    let envp = null_terminated(environment);
+    // SAFETY: both arrays end with a null pointer, their strings outlive the call.
+    unsafe { libc::execve(program.as_ptr(), argv.as_ptr(), envp.as_ptr()) };
+    Err(last_errno())
+}
+
+fn null_terminated(strings: &[CString]) -> Vec<*const libc::c_char> {
+    strings
+        .iter()
+        .map(|string| string.as_ptr())
+        .chain(std::iter::once(std::ptr::null()))
+        .collect()
+}
+
+/// Closes every descriptor from `first` on.
+pub fn close_from(first: RawFd) -> Result<()> {
+    let first = u32::try_from(first).map_err(|_| Errno::BADF)?;
+    // SAFETY: the caller gives these descriptors up; owners above `first` in
+    // this process are not used after it (the process execs or exits).
+    check(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) })?;
+    Ok(())
+}
+
+/// Sets the file mode creation mask of the whole process.
+pub fn set_umask(mask: u32) {
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(mask));
+}
+
+/// Waits for the child to end.
+pub fn reap(pid: Pid) -> Result<WaitStatus> {
+    loop {
+        match rustix::process::waitpid(Some(pid), WaitOptions::empty()) {
+            Ok(Some((_, status))) => return Ok(status),
+            Ok(None) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+/// What became of a child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reaped {
+    /// It ended by itself with this status.
+    Exited(i32),
+    /// A signal ended it.
+    Killed(i32),
+    /// A signal stopped it.
+    Stopped(i32),
+}
+
+/// Collects every child that has changed state, without waiting.
+pub fn reap_zombies() -> Vec<(Pid, Reaped)> {
+    let mut changed = Vec::new();
+    let options = WaitOptions::NOHANG | WaitOptions::UNTRACED;
+    while let Ok(Some((pid, status))) = rustix::process::wait(options) {
+        if let Some(state) = classify(status) {
+            changed.push((pid, state));
+        }
+    }
+    changed
+}
+
+fn classify(status: WaitStatus) -> Option<Reaped> {
+    status
+        .exit_status()
+        .map(Reaped::Exited)
+        .or_else(|| status.terminating_signal().map(Reaped::Killed))
+        .or_else(|| status.stopping_signal().map(Reaped::Stopped))
+}
+
+/// The largest resident size, in bytes, of any child reaped so far.
+pub fn children_peak_rss() -> u64 {
+    // SAFETY: `rusage` is plain integers; the kernel fills it.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: `usage` is a valid place to write.
+    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
+    u64::try_from(usage.ru_maxrss)
+        .unwrap_or(0)
+        .saturating_mul(1024)
+}
+
+impl Child {
+    /// Sends `signal` to exactly this process.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        rustix::process::pidfd_send_signal(&self.pidfd, signal)
+    }
+}
+
+/// Kills everything else in the pid namespace whose first process calls this;
+/// any other caller is refused.
+pub fn kill_all_others() -> Result<()> {
+    if rustix::process::getpid() != Pid::INIT {
+        return Err(Errno::PERM);
+    }
+    // SAFETY: plain integers; -1 addresses all but the caller and pid 1.
+    check(unsafe { libc::c_long::from(libc::kill(-1, libc::SIGKILL)) })?;
+    Ok(())
+}
+
+/// Gives the calling thread a working folder and a file mode creation mask of
+/// its own.
+pub fn own_working_folder() -> Result<()> {
+    // SAFETY: CLONE_FS takes nothing away that other code relies on.
+    check(unsafe { libc::c_long::from(libc::unshare(libc::CLONE_FS)) })?;
+    Ok(())
+}

@@ -1,0 +1,312 @@
+//! From rules about system calls to classic BPF.
+//!
+//! Calls without a rule are allowed, and the kernel remembers that per number
+//! (since 5.11), so rules cost only the calls they are about.
+
+use libc::{
+    BPF_ABS, BPF_ALU, BPF_AND, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W,
+    sock_filter,
+};
+
+use crate::{Errno, Result};
+
+/// What happens to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// It goes on.
+    Allow,
+    /// It fails with this errno.
+    Fail(i32),
+    /// It waits for the listener's answer.
+    Notify,
+    /// The whole process dies.
+    Kill,
+}
+
+impl Action {
+    fn value(self) -> u32 {
+        match self {
+            Self::Allow => libc::SECCOMP_RET_ALLOW,
+            Self::Fail(errno) => libc::SECCOMP_RET_ERRNO | (errno.unsigned_abs() & 0xffff),
+            Self::Notify => libc::SECCOMP_RET_USER_NOTIF,
+            Self::Kill => libc::SECCOMP_RET_KILL_PROCESS,
+        }
+    }
+}
+
+/// A condition on one argument's low 32 bits.
+///
+/// The kernel takes these arguments as `int`: a filter that looked at all 64
+/// bits could be passed by setting a high one (as in CVE-2019-10063).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Test {
+    /// `(argument & mask) == value`
+    Masked {
+        /// Which argument, from 0.
+        argument: u32,
+        /// The bits that count.
+        mask: u32,
+        /// What they must be.
+        value: u32,
+    },
+    /// Any of these bits is set.
+    AnyBit {
+        /// Which argument, from 0.
+        argument: u32,
+        /// The bits.
+        bits: u32,
+    },
+}
+
+impl Test {
+    /// The argument equals `value`.
+    pub const fn equals(argument: u32, value: u32) -> Self {
+        Self::Masked {
+            argument,
+            mask: u32::MAX,
+            value,
+        }
+    }
+}
+
+/// What happens to one system call: the first case whose tests all hold says
+/// it, otherwise the last word does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    number: u32,
+    cases: Vec<(Vec<Test>, Action)>,
+    otherwise: Action,
+}
+
+impl Rule {
+    /// A rule that says the same for every use of the call.
+    pub fn always(number: libc::c_long, action: Action) -> Self {
+        Self {
+            number: as_number(number),
+            cases: Vec::new(),
+            otherwise: action,
+        }
+    }
+
+    /// Adds a case, tried after those already there.
+    #[must_use]
+    pub fn when(mut self, tests: &[Test], action: Action) -> Self {
+        self.cases.push((tests.to_vec(), action));
+        self
+    }
+
+    fn assemble(&self) -> Result<Vec<sock_filter>> {
+        let mut block = Vec::new();
+        for (tests, action) in &self.cases {
+            block.extend(assemble_case(tests, *action)?);
+        }
+        block.push(ret(self.otherwise));
+        Ok(block)
+    }
+}
+
+/// A whole filter.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filter {
+    rules: Vec<Rule>,
+}
+
+#[cfg(target_arch = "x86_64")]
+const NATIVE_ARCHITECTURE: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+const NATIVE_ARCHITECTURE: u32 = 0xc000_00b7;
+/// Set in the number of a call made through the x32 interface of `x86_64`.
+const X32_BIT: u32 = 0x4000_0000;
+const OFFSET_NUMBER: u32 = 0;
+const OFFSET_ARCHITECTURE: u32 = 4;
+const OFFSET_ARGUMENTS: u32 = 16;
+
+impl Filter {
+    /// A filter of these rules; one per system call.
+    pub fn new(rules: Vec<Rule>) -> Self {
+        Self { rules }
+    }
+
+    /// The program: kill foreign architectures, then rule by rule.
+    pub(super) fn assemble(&self) -> Result<Vec<sock_filter>> {
+        let mut program = vec![
+            load(OFFSET_ARCHITECTURE),
+            jump(BPF_JEQ, NATIVE_ARCHITECTURE, 1, 0),
+            ret(Action::Kill),
+            load(OFFSET_NUMBER),
+            jump(BPF_JGE, X32_BIT, 0, 1),
+            ret(Action::Kill),
+        ];
+        for rule in &self.rules {
+            let block = rule.assemble()?;
+            program.push(jump(BPF_JEQ, rule.number, 0, distance(block.len())?));
+            program.extend(block);
+        }
+        program.push(ret(Action::Allow));
+        Ok(program)
+    }
+}
+
+fn assemble_case(tests: &[Test], action: Action) -> Result<Vec<sock_filter>> {
+    // Built from the end, so that each test knows how far the next case is.
+    let mut block = vec![ret(action)];
+    for test in tests.iter().rev() {
+        let rest = distance(block.len())?;
+        let (argument, mask, compare) = match *test {
+            Test::Masked {
+                argument,
+                mask,
+                value,
+            } => (argument, mask, jump(BPF_JEQ, value, 0, rest)),
+            Test::AnyBit { argument, bits } => (argument, bits, jump(BPF_JEQ, 0, rest, 0)),
+        };
+        let mut checked = vec![load(OFFSET_ARGUMENTS + 8 * argument)];
+        if mask != u32::MAX {
+            checked.push(statement(BPF_ALU | BPF_AND | BPF_K, mask));
+        }
+        checked.push(compare);
+        checked.extend(block);
+        block = checked;
+    }
+    Ok(block)
+}
+
+fn load(offset: u32) -> sock_filter {
+    statement(BPF_LD | BPF_W | BPF_ABS, offset)
+}
+
+fn ret(action: Action) -> sock_filter {
+    statement(BPF_RET | BPF_K, action.value())
+}
+
+fn statement(code: u32, k: u32) -> sock_filter {
+    sock_filter {
+        code: code_of(code),
+        jt: 0,
+        jf: 0,
+        k,
+    }
+}
+
+fn jump(test: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
+    sock_filter {
+        code: code_of(BPF_JMP | test | BPF_K),
+        jt,
+        jf,
+        k,
+    }
+}
+
+fn code_of(code: u32) -> u16 {
+    u16::try_from(code).unwrap_or(u16::MAX)
+}
+
+/// A jump distance; a rule that needs a longer one is refused.
+fn distance(length: usize) -> Result<u8> {
+    u8::try_from(length).map_err(|_| Errno::TOOBIG)
+}
+
+fn as_number(number: libc::c_long) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs a program the way the kernel does, on one call.
+    fn run(program: &[sock_filter], architecture: u32, number: u32, arguments: [u64; 6]) -> u32 {
+        let mut data = Vec::new();
+        data.extend(number.to_le_bytes());
+        data.extend(architecture.to_le_bytes());
+        data.extend(0u64.to_le_bytes());
+        arguments
+            .iter()
+            .for_each(|argument| data.extend(argument.to_le_bytes()));
+        let (mut at, mut accumulator) = (0, 0u32);
+        loop {
+            let instruction = program[at];
+            let code = u32::from(instruction.code);
+            at += 1;
+            if code == BPF_LD | BPF_W | BPF_ABS {
+                let offset = instruction.k as usize;
+                accumulator = u32::from_le_bytes(data[offset..offset + 4].try_into().unwrap());
+            } else if code == BPF_ALU | BPF_AND | BPF_K {
+                accumulator &= instruction.k;
+            } else if code == BPF_RET | BPF_K {
+                return instruction.k;
+            } else {
+                let holds = if code == BPF_JMP | BPF_JEQ | BPF_K {
+                    accumulator == instruction.k
+                } else {
+                    accumulator >= instruction.k
+                };
+                at += usize::from(if holds {
+                    instruction.jt
+                } else {
+                    instruction.jf
+                });
+            }
+        }
+    }
+
+    fn sample() -> Vec<sock_filter> {
+        Filter::new(vec![
+            Rule::always(10, Action::Fail(libc::EPERM)),
+            Rule::always(20, Action::Allow)
+                .when(
+                    &[
+                        Test::equals(0, 1),
+                        Test::AnyBit {
+                            argument: 1,
+                            bits: 0o100,
+                        },
+                    ],
+                    Action::Notify,
+                )
+                .when(
+                    &[Test::Masked {
+                        argument: 2,
+                        mask: 0xf,
+                        value: 3,
+                    }],
+                    Action::Kill,
+                ),
+        ])
+        .assemble()
+        .unwrap()
+    }
+
+    fn native(number: u32, arguments: [u64; 6]) -> u32 {
+        run(&sample(), NATIVE_ARCHITECTURE, number, arguments)
+    }
+
+    #[test]
+    fn foreign_architectures_and_x32_die() {
+        let kill = Action::Kill.value();
+        assert_eq!(run(&sample(), 0x4000_0003, 1, [0; 6]), kill);
+        assert_eq!(native(X32_BIT | 1, [0; 6]), kill);
+    }
+
+    #[test]
+    fn calls_without_a_rule_pass() {
+        assert_eq!(native(11, [0; 6]), Action::Allow.value());
+    }
+
+    #[test]
+    fn cases_are_tried_in_order() {
+        assert_eq!(native(10, [0; 6]), Action::Fail(libc::EPERM).value());
+        assert_eq!(native(20, [1, 0o100, 3, 0, 0, 0]), Action::Notify.value());
+        assert_eq!(native(20, [2, 0o100, 3, 0, 0, 0]), Action::Kill.value());
+        assert_eq!(native(20, [1, 0o200, 4, 0, 0, 0]), Action::Allow.value());
+    }
+
+    #[test]
+    fn high_halves_of_arguments_do_not_hide_the_low_ones() {
+        let high = 1 << 40;
+        assert_eq!(
+            native(20, [1 | high, 0o100 | high, 0, 0, 0, 0]),
+            Action::Notify.value()
+        );
+    }
+}

@@ -1,0 +1,85 @@
+//! Signals as a descriptor to poll, and back to their defaults for a child.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use rustix::process::Signal;
+
+use crate::{Errno, Result, check};
+
+/// Signals that are blocked in this process and read from a descriptor.
+#[derive(Debug)]
+pub struct SignalQueue(OwnedFd);
+
+impl SignalQueue {
+    /// Blocks `signals` in the calling thread and queues them on a descriptor.
+    pub fn new(signals: &[Signal]) -> Result<Self> {
+        let set = signal_set(signals);
+        change_mask(libc::SIG_BLOCK, &set)?;
+        // SAFETY: `set` is initialised; -1 asks for a new descriptor.
+        let fd = check(unsafe {
+            libc::c_long::from(libc::signalfd(
+                -1,
+                &raw const set,
+                libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
+            ))
+        })?;
+        let fd = i32::try_from(fd).map_err(|_| Errno::BADF)?;
+        // SAFETY: signalfd made this descriptor; nothing else owns it.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// The next queued signal number, or `None` when the queue is empty.
+    pub fn next(&self) -> Option<i32> {
+        // SAFETY: plain integers; zero is valid.
+        let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
+        let size = size_of::<libc::signalfd_siginfo>();
+        // SAFETY: `info` is writable for `size` bytes.
+        let read = unsafe { libc::read(self.0.as_raw_fd(), (&raw mut info).cast(), size) };
+        (usize::try_from(read) == Ok(size)).then_some(info.ssi_signo.cast_signed())
+    }
+}
+
+impl AsFd for SignalQueue {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Gives every signal its default action and unblocks all of them, as a
+/// program that is about to be started expects.
+pub fn reset_signals() -> Result<()> {
+    for number in 1..=64 {
+        // SAFETY: SIG_DFL is always a valid action; numbers that cannot be
+        // changed (SIGKILL, SIGSTOP, the two reserved by libc) just fail.
+        unsafe { libc::signal(number, libc::SIG_DFL) };
+    }
+    // SAFETY: `sigemptyset` initialises the set it is given.
+    let empty = unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        set
+    };
+    change_mask(libc::SIG_SETMASK, &empty)
+}
+
+fn signal_set(signals: &[Signal]) -> libc::sigset_t {
+    // SAFETY: `sigemptyset` initialises the set; `sigaddset` gets valid numbers.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        for signal in signals {
+            libc::sigaddset(&raw mut set, signal.as_raw());
+        }
+        set
+    }
+}
+
+fn change_mask(how: libc::c_int, set: &libc::sigset_t) -> Result<()> {
+    // SAFETY: `set` is initialised; no old mask is asked for.
+    let error = unsafe { libc::pthread_sigmask(how, set, std::ptr::null_mut()) };
+    if error == 0 {
+        Ok(())
+    } else {
+        Err(Errno::from_raw_os_error(error))
+    }
+}

@@ -1,0 +1,180 @@
+//! Time from starting a command to seeing its end. The candidates take turns,
+//! so that a slow moment of the machine hits them alike.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::process;
+
+/// The command that does nothing.
+pub(super) const COMMAND: &str = "/bin/true";
+
+/// Other sandboxes around the same command.
+pub(super) const ALTERNATIVES: &[(&str, &[&str])] = &[("bwrap", &BWRAP), ("srt", &[COMMAND])];
+
+const BWRAP: [&str; 13] = [
+    "--unshare-all",
+    "--ro-bind",
+    "/",
+    "/",
+    "--dev",
+    "/dev",
+    "--proc",
+    "/proc",
+    "--tmpfs",
+    "/tmp",
+    "--new-session",
+    "--die-with-parent",
+    COMMAND,
+];
+
+/// The arguments with which bwrap builds its sandbox, without the command.
+pub(super) fn bwrap_sandbox() -> &'static [&'static str] {
+    BWRAP.split_last().map_or(&[], |(_, sandbox)| sandbox)
+}
+
+/// A command line to measure.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    name: String,
+    program: PathBuf,
+    arguments: Vec<String>,
+}
+
+impl Candidate {
+    pub(super) fn new(name: &str, program: &Path, arguments: &[&str]) -> Self {
+        Self {
+            name: name.to_string(),
+            program: program.to_path_buf(),
+            arguments: arguments.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// Runs it once, warming the caches, and fails with what it complained about.
+    pub(super) fn check(&self) -> Result<()> {
+        let output = process::output(&mut self.command())?;
+        if !output.status.success() {
+            let complaint = String::from_utf8_lossy(&output.stderr);
+            bail!("{}: {}", output.status, complaint.trim());
+        }
+        Ok(())
+    }
+
+    /// Runs it once and says how long that took.
+    pub(super) fn time(&self) -> Result<Duration> {
+        // Without hooks between fork and exec the standard library uses
+        // posix_spawn, so the size of this process is not part of the figure.
+        let mut command = self.command();
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let started = Instant::now();
+        let status = command
+            .status()
+            .with_context(|| format!("cannot start {}", self.name))?;
+        let took = started.elapsed();
+        if !status.success() {
+            bail!("{} failed: {status}", self.name);
+        }
+        Ok(took)
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments);
+        command
+    }
+}
+
+/// The figures of one candidate, in microseconds.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Timing {
+    pub(super) name: String,
+    pub(super) min: u64,
+    pub(super) median: u64,
+    pub(super) p90: u64,
+    /// Its median as a multiple of the first candidate's.
+    pub(super) ratio: f64,
+}
+
+/// Measures `runs` turns of all candidates; the first is what the others are
+/// compared with.
+pub(super) fn measure(candidates: &[Candidate], runs: usize) -> Result<Vec<Timing>> {
+    let mut samples = vec![Vec::with_capacity(runs); candidates.len()];
+    for _ in 0..runs {
+        for (candidate, taken) in candidates.iter().zip(&mut samples) {
+            taken.push(candidate.time()?);
+        }
+    }
+    let names = candidates.iter().map(|candidate| candidate.name.as_str());
+    Ok(summarise(names, samples))
+}
+
+fn summarise<'name>(
+    names: impl Iterator<Item = &'name str>,
+    mut samples: Vec<Vec<Duration>>,
+) -> Vec<Timing> {
+    for taken in &mut samples {
+        taken.sort_unstable();
+    }
+    let base = samples
+        .first()
+        .map_or(Duration::ZERO, |taken| percentile(taken, 50));
+    let summarise = |(name, taken): (&str, &Vec<Duration>)| Timing {
+        name: name.to_string(),
+        min: micros(percentile(taken, 0)),
+        median: micros(percentile(taken, 50)),
+        p90: micros(percentile(taken, 90)),
+        ratio: percentile(taken, 50).div_duration_f64(base),
+    };
+    names.zip(&samples).map(summarise).collect()
+}
+
+/// The sample below which `percent` of the sorted `samples` lie.
+fn percentile(samples: &[Duration], percent: usize) -> Duration {
+    let last = samples.len().saturating_sub(1);
+    samples
+        .get(last * percent / 100)
+        .copied()
+        .unwrap_or_default()
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_and_ratios_come_from_the_sorted_samples() {
+        let base = (1..=101).rev().map(Duration::from_micros).collect();
+        let twice = (1..=101)
+            .map(|number| Duration::from_micros(2 * number))
+            .collect();
+        let timings = summarise(["base", "twice"].into_iter(), vec![base, twice]);
+        assert_eq!(
+            (timings[0].min, timings[0].median, timings[0].p90),
+            (1, 51, 91)
+        );
+        assert_eq!(format!("{:.1}", timings[1].ratio), "2.0");
+    }
+
+    #[test]
+    fn a_command_that_fails_is_not_measured() {
+        let failing = Candidate::new("false", Path::new("/bin/false"), &[]);
+        assert!(failing.check().is_err());
+        assert!(measure(&[failing], 1).is_err());
+    }
+
+    #[test]
+    fn bwraps_sandbox_is_the_one_measured() {
+        assert_eq!(bwrap_sandbox().last(), Some(&"--die-with-parent"));
+    }
+}

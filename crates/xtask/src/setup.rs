@@ -1,0 +1,183 @@
+//! `cargo xtask setup`: what the tests need, installed where that is allowed.
+//! Quick and silent about what is already there.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::args::Args;
+use crate::outcome::Outcome;
+use crate::{cargo, process, programs};
+
+/// Something a test needs from the system.
+#[derive(Clone, Copy, Debug)]
+enum Need {
+    /// A program that an ordinary user can start.
+    Program(&'static str),
+    /// A module of the system's Python.
+    PythonModule(&'static str),
+}
+
+/// A need and the Debian packages that meet it.
+type Requirement = (Need, &'static [&'static str]);
+
+/// What the tests start.
+const SYSTEM: &[Requirement] = &[
+    (Need::Program("bwrap"), &["bubblewrap"]),
+    (Need::Program("curl"), &["curl"]),
+    (Need::Program("gcc"), &["gcc", "libc6-dev"]),
+    (Need::Program("git"), &["git"]),
+    (Need::Program("ip"), &["iproute2"]),
+    (Need::Program("java"), &["default-jdk-headless"]),
+    (Need::Program("make"), &["make"]),
+    (Need::Program("newuidmap"), &["uidmap"]),
+    (Need::Program("node"), &["nodejs", "npm"]),
+    (Need::Program("ps"), &["procps"]),
+    (Need::Program("python3"), &["python3"]),
+    (Need::PythonModule("ensurepip"), &["python3-venv"]),
+    (Need::Program("setpriv"), &["util-linux"]),
+    (Need::Program("socat"), &["socat"]),
+    (Need::Program("sqlite3"), &["sqlite3"]),
+    (Need::Program("tmux"), &["tmux"]),
+    (Need::Program("useradd"), &["passwd"]),
+    (Need::Program("vim"), &["vim"]),
+];
+
+/// Runs the command.
+pub(crate) fn run(typed: &[String]) -> Result<Outcome> {
+    Args::parse(typed, &[], 0)?;
+    everything()?;
+    println!("setup: everything is there");
+    Ok(Outcome::Success)
+}
+
+/// Programs for the tests, and cargo's own tools for `ci`.
+pub(crate) fn everything() -> Result<()> {
+    system_programs()?;
+    cargo_tool("cargo-deny")?;
+    if has_nightly() {
+        cargo_tool("cargo-fuzz")?;
+    }
+    Ok(())
+}
+
+/// Programs for the tests only.
+pub(crate) fn system_programs() -> Result<()> {
+    let missing = missing();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    install(&missing)?;
+    let still = self::missing();
+    if !still.is_empty() {
+        bail!("installed, yet still missing: {}", names(&still));
+    }
+    Ok(())
+}
+
+/// Whether `cargo fuzz` can be run: the tool and the toolchain it needs.
+pub(crate) fn can_fuzz() -> bool {
+    has_nightly() && programs::find("cargo-fuzz", &programs::own_path()).is_some()
+}
+
+fn missing() -> Vec<&'static Requirement> {
+    // Root's tests run a second time as an ordinary user, so a program in a
+    // folder that only root may enter does not count.
+    let path = if rustix::process::geteuid().is_root() {
+        programs::public_path()
+    } else {
+        programs::own_path()
+    };
+    let missing = SYSTEM.iter().filter(|(need, _)| !is_met(*need, &path));
+    missing.collect()
+}
+
+fn names(missing: &[&Requirement]) -> String {
+    let name = |(need, _): &&Requirement| match need {
+        Need::Program(name) => (*name).to_string(),
+        Need::PythonModule(module) => format!("python3's {module}"),
+    };
+    missing.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+fn is_met(need: Need, path: &[PathBuf]) -> bool {
+    match need {
+        Need::Program(name) => programs::find(name, path).is_some(),
+        Need::PythonModule(module) => {
+            programs::find("python3", path).is_some_and(|python| can_import(&python, module))
+        }
+    }
+}
+
+fn can_import(python: &Path, module: &str) -> bool {
+    let mut command = Command::new(python);
+    command.args(["-c", &format!("import {module}")]);
+    process::output(&mut command).is_ok_and(|output| output.status.success())
+}
+
+fn install(missing: &[&Requirement]) -> Result<()> {
+    let packages: Vec<&str> = missing
+        .iter()
+        .flat_map(|(_, packages)| *packages)
+        .copied()
+        .collect();
+    let apt = programs::find("apt-get", &programs::own_path());
+    let Some(apt) = apt.filter(|_| rustix::process::geteuid().is_root()) else {
+        bail!(
+            "missing, and not to be installed from here: {}\nas root, on Debian or Ubuntu:\n  \
+             apt-get install --no-install-recommends {}",
+            names(missing),
+            packages.join(" ")
+        );
+    };
+    println!(
+        "setup: installing {} (this can take minutes)",
+        packages.join(" ")
+    );
+    process::run(apt_get(&apt).args(["update", "-qq"]))?;
+    process::run(
+        apt_get(&apt)
+            .args(["install", "-y", "-qq", "--no-install-recommends"])
+            .args(packages),
+    )
+}
+
+fn apt_get(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env("DEBIAN_FRONTEND", "noninteractive");
+    command
+}
+
+fn cargo_tool(name: &str) -> Result<()> {
+    if programs::find(name, &programs::own_path()).is_some() {
+        return Ok(());
+    }
+    println!("setup: building {name} (this can take minutes)");
+    process::run(&mut cargo::cargo(&["install", name, "--locked"]))
+}
+
+fn has_nightly() -> bool {
+    let mut list = Command::new("rustup");
+    list.args(["toolchain", "list"]);
+    process::output(&mut list).is_ok_and(|output| {
+        let names = String::from_utf8_lossy(&output.stdout).into_owned();
+        names.lines().any(|name| name.starts_with("nightly"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_need_is_met_only_from_the_given_folders() {
+        let system = [PathBuf::from("/usr/bin"), PathBuf::from("/bin")];
+        assert!(is_met(Need::Program("sh"), &system));
+        assert!(!is_met(Need::Program("sh"), &[PathBuf::from("/proc")]));
+        assert!(!is_met(
+            Need::PythonModule("sys"),
+            &[PathBuf::from("/proc")]
+        ));
+    }
+}

@@ -1,0 +1,4 @@
+//! End-to-end tests over the built binary, as whoever runs them: the same
+//! binary is run as root and again as an ordinary user.
+
+mod suite;

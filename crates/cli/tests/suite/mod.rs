@@ -1,0 +1,27 @@
+//! One file per promise.
+
+mod smoke;
+
+use std::path::Path;
+
+use ringfence_testkit::{Outcome, Program};
+
+/// The binary under test.
+pub(crate) fn ringfence() -> Program {
+    Program::ringfence(env!("CARGO_BIN_EXE_ringfence"))
+}
+
+/// `ringfence run -- sh -c SCRIPT` in `folder`.
+pub(crate) fn inside(folder: impl AsRef<Path>, script: &str) -> Outcome {
+    inside_with(folder, &[], script)
+}
+
+/// The same with more flags.
+pub(crate) fn inside_with(folder: impl AsRef<Path>, flags: &[&str], script: &str) -> Outcome {
+    let words = ["run"]
+        .iter()
+        .chain(flags)
+        .chain(&["--", "sh", "-c", script])
+        .copied();
+    ringfence().args(words).folder(folder).run()
+}

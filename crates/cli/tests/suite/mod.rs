@@ -18,10 +18,10 @@ pub(crate) fn inside(folder: impl AsRef<Path>, script: &str) -> Outcome {
 
 /// The same with more flags.
 pub(crate) fn inside_with(folder: impl AsRef<Path>, flags: &[&str], script: &str) -> Outcome {
+    let command = ["--", "sh", "-c", script];
     let words = ["run"]
-        .iter()
-        .chain(flags)
-        .chain(&["--", "sh", "-c", script])
-        .copied();
+        .into_iter()
+        .chain(flags.iter().copied())
+        .chain(command);
     ringfence().args(words).folder(folder).run()
 }

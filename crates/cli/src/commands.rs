@@ -12,9 +12,13 @@ mod scope;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Args, Command, FromArgMatches};
+use clap::error::ErrorKind;
+use clap::{Args, Command};
 
-use crate::error::COULD_NOT_START;
+use crate::error::{COULD_NOT_START, Failure};
+
+/// The exit code for a command line that makes no sense.
+const WRONG_USAGE: u8 = 2;
 
 const ABOUT: &str =
     "A sandbox with egress control for AI-agent skills: nothing leaves unless the policy names it.";
@@ -45,12 +49,16 @@ const ENTRIES: &[Entry] = &[
     Entry {
         name: "doctor",
         describe: describe::<doctor::DoctorArgs>,
-        main: |words| start("doctor", words, doctor::main),
+        main: |words| start("doctor", words, |arguments| doctor::main(&arguments)),
     },
     Entry {
         name: "completions",
         describe: describe::<completions::CompletionsArgs>,
-        main: |words| start("completions", words, completions::main),
+        main: |words| {
+            start("completions", words, |arguments| {
+                completions::main(&arguments)
+            })
+        },
     },
 ];
 
@@ -66,22 +74,35 @@ pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
 fn run_main(words: Vec<OsString>) -> ExitCode {
     match parse::<run::RunArgs>("run", words) {
         Ok(arguments) => run::main(arguments),
-        Err(error) => {
-            let _ = error.print();
-            ExitCode::from(if error.use_stderr() {
-                COULD_NOT_START
-            } else {
-                0
-            })
-        }
+        Err(error) => usage("run", &error, COULD_NOT_START),
     }
 }
 
 fn start<A: Args>(name: &'static str, words: Vec<OsString>, main: fn(A) -> ExitCode) -> ExitCode {
     match parse::<A>(name, words) {
         Ok(arguments) => main(arguments),
-        Err(error) => error.exit(),
+        Err(error) => usage(name, &error, WRONG_USAGE),
     }
+}
+
+/// Help and versions as they are; a mistake as one line and a hint.
+fn usage(name: &str, error: &clap::Error, exit: u8) -> ExitCode {
+    if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = error.print();
+        return ExitCode::from(if error.use_stderr() { exit } else { 0 });
+    }
+    let text = error.render().to_string();
+    let message: Vec<&str> = text
+        .lines()
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"))
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let message = message.join("; ").replace(":;", ":");
+    let message = message.trim_start_matches("error: ").to_owned();
+    Failure::new("usage", message, format!("ringfence {name} --help"))
+        .exiting(exit)
+        .show(false)
 }
 
 fn parse<A: Args>(name: &'static str, words: Vec<OsString>) -> Result<A, clap::Error> {
@@ -114,7 +135,7 @@ fn whole() -> Command {
 fn show_help(arguments: Vec<OsString>) -> ExitCode {
     match whole().try_get_matches_from(arguments) {
         Ok(_) => ExitCode::SUCCESS,
-        Err(error) => error.exit(),
+        Err(error) => usage("", &error, WRONG_USAGE),
     }
 }
 

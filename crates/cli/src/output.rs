@@ -46,9 +46,12 @@ pub(crate) fn columns(rows: &[Vec<String>]) -> String {
 
 /// `text` with every control character escaped.
 pub(crate) fn printable(text: &str) -> String {
-    let escape = |character: char| match character.is_control() {
-        true => character.escape_default().to_string(),
-        false => character.to_string(),
+    let escape = |character: char| {
+        if character.is_control() {
+            character.escape_default().to_string()
+        } else {
+            character.to_string()
+        }
     };
     text.chars().map(escape).collect()
 }

@@ -60,17 +60,15 @@ pub enum PolicyLoadError {
         /// As given.
         name: String,
     },
+    /// The machine has a ceiling of its own.
+    #[error("this machine has a ceiling already: {SYSTEM_CEILING}")]
+    SecondCeiling,
     /// A layer is wrong.
     #[error(transparent)]
     Source(#[from] SourceError),
     /// A settings file of `srt` is wrong.
-    #[error("{}: {error}", .path.display())]
-    Srt {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: SrtError,
-    },
+    #[error(transparent)]
+    Srt(#[from] SrtError),
     /// The layers do not fit together.
     #[error(transparent)]
     Policy(#[from] PolicyError),
@@ -83,8 +81,9 @@ impl PolicyLoadError {
             Self::Unreadable { .. } => "file-unreadable",
             Self::TooLarge { .. } => "file-too-large",
             Self::UnknownProfile { .. } => "unknown-profile",
+            Self::SecondCeiling => "second-ceiling",
             Self::Source(error) => error.code(),
-            Self::Srt { error, .. } => error.code(),
+            Self::Srt(error) => error.code(),
             Self::Policy(error) => error.code(),
         }
     }
@@ -97,8 +96,11 @@ impl PolicyLoadError {
             Self::UnknownProfile { .. } => {
                 "the profiles are default, permissive, moderate, restrictive"
             }
+            Self::SecondCeiling => {
+                "leave --ceiling out; deny rules and limits in a --policy file narrow as well"
+            }
             Self::Source(error) => error.hint(),
-            Self::Srt { error, .. } => error.hint(),
+            Self::Srt(error) => error.hint(),
             Self::Policy(error) => error.hint(),
         }
     }
@@ -133,14 +135,15 @@ impl PolicyInputs {
         }
     }
 
-    /// The machine's ceiling and the named one; with both, the named one
-    /// narrows what the machine's leaves.
+    /// The machine's ceiling, or the named one where the machine has none: a
+    /// second one must not take the place of the first.
     fn ceiling(&self, sources: &Sources<'_>) -> Result<Option<Layer>, PolicyLoadError> {
         let system = Path::new(SYSTEM_CEILING);
-        let path = match &self.ceiling {
-            Some(named) => named.as_path(),
-            None if system.exists() => system,
-            None => return Ok(None),
+        let path = match (&self.ceiling, system.exists()) {
+            (Some(_), true) => return Err(PolicyLoadError::SecondCeiling),
+            (Some(named), false) => named.as_path(),
+            (None, true) => system,
+            (None, false) => return Ok(None),
         };
         read_policy(path, LayerKind::Ceiling, &sources.paths).map(Some)
     }
@@ -184,12 +187,7 @@ fn read_policy(
 fn read_settings(path: &Path, paths: &PathContext) -> Result<Layer, PolicyLoadError> {
     let text = read_file(path)?;
     let origin = Origin::new(LayerKind::SrtSettings, path.display().to_string());
-    read_srt(&text, &origin, paths)
-        .map(|source| source.layer)
-        .map_err(|error| PolicyLoadError::Srt {
-            path: path.to_path_buf(),
-            error,
-        })
+    Ok(read_srt(&text, &origin, paths)?.layer)
 }
 
 fn read_file(path: &Path) -> Result<String, PolicyLoadError> {

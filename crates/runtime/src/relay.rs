@@ -41,6 +41,11 @@ impl<'a> Relay<'a> {
         Ok(relay)
     }
 
+    /// Whether there is somebody to type.
+    pub(crate) fn has_keyboard(&self) -> bool {
+        self.keyboard.is_some()
+    }
+
     /// Gives the command's terminal the size of the user's.
     pub(crate) fn resize(&self) {
         if let Ok(size) = rustix::termios::tcgetwinsize(self.screen) {

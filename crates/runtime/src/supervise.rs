@@ -69,6 +69,7 @@ impl Supervisor {
                 signal: None,
                 peak_rss: 0,
                 more_refusals: 0,
+                timed_out: false,
             },
             exec_errno: None,
             timed_out: false,
@@ -152,7 +153,7 @@ impl Watch<'_> {
         let timeout = self.timer.next.map(|at| {
             let left = at
                 .saturating_duration_since(Instant::now())
-                .min(Duration::from_secs(3600));
+                .min(Duration::from_hours(1));
             rustix::time::Timespec {
                 tv_sec: i64::try_from(left.as_secs()).unwrap_or(3600),
                 tv_nsec: i64::from(left.subsec_nanos()),
@@ -183,6 +184,8 @@ impl Watch<'_> {
             };
             match event {
                 Event::Ended(ended) => {
+                    // The init keeps the time as well, in case we were stopped.
+                    self.end.timed_out |= ended.timed_out;
                     self.end.refusals.add_more(ended.more_refusals);
                     self.end.ended = ended;
                     return Ok(true);
@@ -190,7 +193,10 @@ impl Watch<'_> {
                 Event::ExecFailed { errno } => self.end.exec_errno = Some(errno),
                 Event::Refused(refusal) => self.end.note(&refusal, 1),
                 Event::RefusedInAll(refusal, count) => self.end.note(&refusal, count),
-                Event::Stopped => self.stop_too(),
+                // Only where a user can wake us: code inside must not be able
+                // to stop its own supervisor.
+                Event::Stopped if self.is_interactive() => self.stop_too(),
+                Event::Stopped => {}
                 Event::Started | Event::SetupFailed { .. } => {}
             }
         }
@@ -211,11 +217,19 @@ impl Watch<'_> {
             }
             self.running.signal(number);
             self.end.signals.push(number);
+            if number == Signal::TSTP.as_raw() {
+                self.stop_too();
+            }
         }
     }
 
-    /// The command was stopped, as by Ctrl-Z: stop as well, so that the shell
-    /// that started us gets its terminal back, and wake it when we are woken.
+    fn is_interactive(&self) -> bool {
+        self.relay.as_ref().is_some_and(Relay::has_keyboard)
+    }
+
+    /// The command was stopped by the user, as by Ctrl-Z: stop as well, so that
+    /// the shell that started us gets its terminal back, and wake it when we
+    /// are woken.
     fn stop_too(&mut self) {
         if let Some(relay) = &mut self.relay {
             relay.suspend();
@@ -337,6 +351,7 @@ mod tests {
                 signal,
                 peak_rss: 0,
                 more_refusals: 0,
+                timed_out: false,
             },
             exec_errno,
             timed_out,

@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 /// Entries of a repository that decide which programs Git runs.
-pub const CONTROL_NAMES: [&str; 4] = ["config", "config.worktree", "commondir", "hooks"];
+pub(crate) const CONTROL_NAMES: [&str; 4] = ["config", "config.worktree", "commondir", "hooks"];
 
 /// The most repositories that one run may make; more are refused, because
 /// each is looked at when the run ends.
@@ -16,11 +16,11 @@ const MOST_NEW_REPOSITORIES: usize = 4096;
 
 /// The repositories made during this run, by the path of their Git folder.
 #[derive(Debug, Default)]
-pub struct NewRepositories(Vec<PathBuf>);
+pub(crate) struct NewRepositories(Vec<PathBuf>);
 
 impl NewRepositories {
     /// Notes that a `HEAD` appeared in `folder`. False when there are too many.
-    pub fn note(&mut self, folder: &Path) -> bool {
+    pub(crate) fn note(&mut self, folder: &Path) -> bool {
         if self.contains(folder) {
             return true;
         }
@@ -32,12 +32,12 @@ impl NewRepositories {
     }
 
     /// Whether the repository whose Git folder is `folder` was made inside.
-    pub fn contains(&self, folder: &Path) -> bool {
+    pub(crate) fn contains(&self, folder: &Path) -> bool {
         self.0.iter().any(|known| known == folder)
     }
 
     /// Follows the rename of a folder.
-    pub fn renamed(&mut self, from: &Path, to: &Path) {
+    pub(crate) fn renamed(&mut self, from: &Path, to: &Path) {
         for known in &mut self.0 {
             if let Ok(below) = known.strip_prefix(from) {
                 *known = if below.as_os_str().is_empty() {
@@ -50,7 +50,7 @@ impl NewRepositories {
     }
 
     /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Path> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Path> {
         self.0.iter().map(PathBuf::as_path)
     }
 }
@@ -60,7 +60,7 @@ impl NewRepositories {
 ///
 /// A list of what is harmless, because what runs programs grows with every
 /// release of Git; what cannot be read is taken as dangerous.
-pub fn dangerous_setting(text: &str) -> Option<String> {
+pub(crate) fn dangerous_setting(text: &str) -> Option<String> {
     let mut section = String::new();
     for line in text.lines() {
         let line = line.trim_start_matches('\u{feff}').trim();

@@ -10,7 +10,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 
 /// What may not be touched.
 #[derive(Debug, Clone, Default)]
-pub struct Guard {
+pub(crate) struct Guard {
     roots: Vec<PathBuf>,
     /// By the first component, in lower case: the components that follow it.
     names: HashMap<Vec<u8>, Vec<Vec<Vec<u8>>>>,
@@ -23,7 +23,7 @@ pub struct Guard {
 
 /// Why a path is guarded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum GuardRule {
+pub(crate) enum GuardRule {
     /// It is or lies below a protected name, given here.
     Name(String),
     /// The policy denies writing it.
@@ -33,7 +33,7 @@ pub enum GuardRule {
 impl Guard {
     /// Guards `names` (each one or more components) below every root of
     /// `roots`, and the paths and patterns of `denied` wherever they are.
-    pub fn new(
+    pub(crate) fn new(
         roots: Vec<PathBuf>,
         names: impl IntoIterator<Item = String>,
         denied: Vec<PathBuf>,
@@ -65,13 +65,13 @@ impl Guard {
 
     /// Says whether hooks and configuration of Git repositories are guarded.
     #[must_use]
-    pub fn with_git(mut self, hooks: bool, config: bool) -> Self {
+    pub(crate) fn with_git(mut self, hooks: bool, config: bool) -> Self {
         (self.git_hooks, self.git_config) = (hooks, config);
         self
     }
 
     /// Whether `name`, an entry of a Git folder, is guarded in old repositories.
-    pub fn guards_git_entry(&self, name: &str) -> bool {
+    pub(crate) fn guards_git_entry(&self, name: &str) -> bool {
         if name.eq_ignore_ascii_case("config") {
             self.git_config
         } else {
@@ -80,7 +80,7 @@ impl Guard {
     }
 
     /// The rule that keeps `path` from being made, changed or removed.
-    pub fn rule_for(&self, path: &Path) -> Option<GuardRule> {
+    pub(crate) fn rule_for(&self, path: &Path) -> Option<GuardRule> {
         if self.denied.iter().any(|denied| path.starts_with(denied)) || self.patterns.is_match(path)
         {
             return Some(GuardRule::Denied);
@@ -95,7 +95,7 @@ impl Guard {
 
     /// For a path that would complete a protected name if the right things
     /// were below it: those things. (`.claude` gives `commands` and others.)
-    pub fn completions(&self, path: &Path) -> Vec<PathBuf> {
+    pub(crate) fn completions(&self, path: &Path) -> Vec<PathBuf> {
         let Some(components) = self.guarded_components(path) else {
             return Vec::new();
         };
@@ -113,7 +113,7 @@ impl Guard {
 
     /// Whether `path` lies below a writable folder of the host, which is where
     /// what is made outlives the sandbox.
-    pub fn covers(&self, path: &Path) -> bool {
+    pub(crate) fn covers(&self, path: &Path) -> bool {
         self.roots.iter().any(|root| path.starts_with(root))
     }
 

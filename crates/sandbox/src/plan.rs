@@ -11,6 +11,7 @@ mod layout;
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ringfence_policy::{Policy, Resolved};
 use ringfence_sys::FsAccess;
@@ -129,6 +130,7 @@ pub struct Plan {
     working_folder: PathBuf,
     terminal_streams: [bool; 3],
     umask: u32,
+    time_limit: Option<Duration>,
     weaker: Weaker,
     unenforced_limits: Vec<&'static str>,
     landlock_abi: u32,
@@ -165,6 +167,11 @@ impl Plan {
             command: request.command,
             terminal_streams: request.terminal_streams,
             umask: current_umask(),
+            time_limit: policy
+                .limits()
+                .time
+                .as_ref()
+                .map(|time| time.value.as_duration()),
             weaker: request.weaker,
             unenforced_limits,
         })
@@ -260,6 +267,10 @@ impl Plan {
 
     pub(crate) fn umask(&self) -> u32 {
         self.umask
+    }
+
+    pub(crate) fn time_limit(&self) -> Option<Duration> {
+        self.time_limit
     }
 
     pub(crate) fn terminal_streams(&self) -> [bool; 3] {

@@ -1,7 +1,12 @@
 //! What the sandbox sees of the file system: a list of mounts, in order.
 
-use std::os::unix::fs::MetadataExt;
+use std::ffi::OsString;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+
+use ringfence_sys::Errno;
+use rustix::fs::{FileType, Mode, OFlags};
 
 /// Why a place cannot be part of the view.
 #[derive(Debug, thiserror::Error)]
@@ -39,38 +44,34 @@ pub(crate) struct Place {
     pub(crate) id: FileId,
     pub(crate) is_folder: bool,
     pub(crate) owner: (u32, u32),
+    pub(crate) mode: u32,
 }
 
 impl Place {
-    /// Resolves `path`. `None` when nothing is there.
+    /// Resolves `path`. `None` when nothing is there, or nothing that we may
+    /// reach: then the sandbox, which has no more rights, cannot either.
     pub(crate) fn find(path: &Path) -> Result<Option<Self>, ViewError> {
-        let described = std::fs::canonicalize(path)
-            .and_then(|path| std::fs::metadata(&path).map(|metadata| (path, metadata)));
-        match described {
-            Ok((path, metadata)) => Ok(Some(Self {
-                path,
-                id: FileId {
-                    device: metadata.dev(),
-                    inode: metadata.ino(),
-                },
-                is_folder: metadata.is_dir(),
-                owner: (metadata.uid(), metadata.gid()),
-            })),
-            Err(error) if is_absent(&error) => Ok(None),
-            Err(error) => Err(ViewError::Unreadable {
-                path: path.to_path_buf(),
-                error,
-            }),
-        }
+        let unreadable = |errno: Errno| ViewError::Unreadable {
+            path: path.to_path_buf(),
+            error: errno.into(),
+        };
+        let opened = match rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
+            Ok(opened) => opened,
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::LOOP) => return Ok(None),
+            Err(errno) => return Err(unreadable(errno)),
+        };
+        let status = rustix::fs::fstat(&opened).map_err(unreadable)?;
+        // One call for what would be a call per component otherwise.
+        let link = format!("/proc/self/fd/{}", opened.as_raw_fd());
+        let real = rustix::fs::readlink(link, Vec::new()).map_err(unreadable)?;
+        Ok(Some(Self {
+            path: OsString::from_vec(real.into_bytes()).into(),
+            id: FileId::of_stat(&status),
+            is_folder: FileType::from_raw_mode(status.st_mode) == FileType::Directory,
+            owner: (status.st_uid, status.st_gid),
+            mode: status.st_mode & 0o7777,
+        }))
     }
-}
-
-/// Nothing there, or nothing that we could see: then the sandbox, which has
-/// no more rights than we do, cannot see it either.
-fn is_absent(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
-    matches!(error.kind(), NotFound | NotADirectory | PermissionDenied)
-        || error.raw_os_error() == Some(libc::ELOOP)
 }
 
 /// What the rest of the view is laid upon.

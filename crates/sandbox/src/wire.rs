@@ -51,12 +51,14 @@ pub struct Ended {
     pub peak_rss: u64,
     /// Refusals that were not told one by one because there were too many.
     pub more_refusals: u64,
+    /// The init ended it because its time was up.
+    pub timed_out: bool,
 }
 
 /// From the supervisor to the init.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Order {
+pub(crate) enum Order {
     /// The ids of the sandbox are mapped; go on.
     Proceed,
     /// Send this signal to the command and its process group.

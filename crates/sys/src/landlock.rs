@@ -54,7 +54,7 @@ const NEWEST: ABI = ABI::V6;
 /// Denies the calling thread and its descendants every file access that no
 /// rule grants, and signals and abstract sockets that would leave the sandbox
 /// as far as this kernel can. Fails when the kernel has no Landlock.
-pub fn restrict_with_landlock(rules: Vec<LandlockRule>) -> Result<()> {
+pub fn restrict_with_landlock(rules: &[LandlockRule]) -> Result<()> {
     let ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(NEWEST))

@@ -7,7 +7,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use crate::{Result, check};
 
 /// Brings `lo` up in the caller's network namespace; the kernel then gives it
-/// 127.0.0.1 and ::1 by itself.
+/// 127.0.0.1 and `::1` by itself.
 pub fn bring_loopback_up() -> Result<()> {
     let socket = rustix::net::socket_with(
         AddressFamily::INET,

@@ -41,7 +41,7 @@ pub fn probe_seccomp_listener() -> Result<()> {
     })
 }
 
-/// Whether nf_tables answers in a network namespace of our own, in a child.
+/// Whether `nf_tables` answers in a network namespace of our own, in a child.
 pub fn probe_nf_tables() -> Result<()> {
     in_child(Probe::InNamespaces, ask_nf_tables)
 }

@@ -104,11 +104,11 @@ fn bound_file(body: &[u8]) -> Option<(u32, u32)> {
 
 /// Walks length-prefixed, 4-byte-aligned records whose header is `header`
 /// bytes long.
-fn records<'a>(
-    mut bytes: &'a [u8],
+fn records(
+    mut bytes: &[u8],
     header: usize,
     head: impl Fn(&[u8]) -> Option<(usize, u16)>,
-) -> impl Iterator<Item = (u16, &'a [u8])> {
+) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let (length, kind) = head(bytes)?;
         let body = bytes.get(header..length)?;

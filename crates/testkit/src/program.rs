@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// No test's program runs longer than this.
-const LONGEST: Duration = Duration::from_secs(120);
+const LONGEST: Duration = Duration::from_mins(2);
 
 /// A program to run.
 #[derive(Debug)]
@@ -163,8 +163,8 @@ impl Started {
     /// Waits for its end, and kills it when that does not come.
     pub fn finish(mut self) -> Outcome {
         let readers = [
-            self.child.stdout.take().map(|stream| collect(stream)),
-            self.child.stderr.take().map(|stream| collect(stream)),
+            self.child.stdout.take().map(collect),
+            self.child.stderr.take().map(collect),
         ];
         let end = Instant::now() + LONGEST;
         let status = loop {
@@ -209,6 +209,7 @@ impl Outcome {
 
     /// Fails the test, showing everything, unless the exit code is `code`.
     #[track_caller]
+    #[allow(clippy::return_self_not_must_use, reason = "the check is the use")]
     pub fn expect_code(self, code: i32) -> Self {
         assert_eq!(
             self.code(),

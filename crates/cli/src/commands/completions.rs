@@ -7,7 +7,6 @@ use clap_complete::Shell;
 /// Print a completion script
 #[derive(Debug, clap::Args)]
 #[command(
-    about,
     after_help = "Example:\n  ringfence completions bash > ~/.local/share/bash-completion/completions/ringfence"
 )]
 pub(crate) struct CompletionsArgs {
@@ -15,7 +14,7 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-pub(crate) fn main(arguments: CompletionsArgs) -> ExitCode {
+pub(crate) fn main(arguments: &CompletionsArgs) -> ExitCode {
     clap_complete::generate(
         arguments.shell,
         &mut super::whole(),

@@ -10,14 +10,14 @@ use crate::output;
 ///
 /// Exits with 1 when the native backend cannot run here.
 #[derive(Debug, clap::Args)]
-#[command(about, after_help = "Example:\n  ringfence doctor --json")]
+#[command(after_help = "Example:\n  ringfence doctor --json")]
 pub(crate) struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) fn main(arguments: DoctorArgs) -> ExitCode {
+pub(crate) fn main(arguments: &DoctorArgs) -> ExitCode {
     let findings = examine();
     let runs = findings
         .iter()

@@ -9,7 +9,10 @@ use std::process::ExitCode;
 
 /// Check, explain and show policies
 #[derive(Debug, clap::Args)]
-#[command(about, arg_required_else_help = true)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "Example:\n  ringfence policy explain api.example.org --allow '*.example.org'"
+)]
 pub(crate) struct PolicyArgs {
     #[command(subcommand)]
     action: Action,
@@ -25,7 +28,7 @@ enum Action {
 
 pub(crate) fn main(arguments: PolicyArgs) -> ExitCode {
     match arguments.action {
-        Action::Check(arguments) => check::main(arguments),
+        Action::Check(arguments) => check::main(&arguments),
         Action::Explain(arguments) => explain::main(arguments),
         Action::Show(arguments) => show::main(arguments),
         Action::Schema(arguments) => schema::main(&arguments),

@@ -29,7 +29,7 @@ Exit codes: the command's own; 128 and a signal's number; 124 time limit; 125 ri
 /// The command reads the host but for hidden places (keys, tokens, histories),
 /// writes only in the working folder and a private /tmp, and has no network.
 #[derive(Debug, clap::Args)]
-#[command(about, after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     scope: ScopeArgs,
@@ -49,12 +49,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "LAYER")]
     weaker: Vec<WeakerForm>,
     /// The program and its arguments
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "CMD"
-    )]
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 

@@ -1,6 +1,9 @@
 //! One file per promise.
 
+mod exit_codes;
+mod signals;
 mod smoke;
+mod terminal;
 
 use std::path::Path;
 

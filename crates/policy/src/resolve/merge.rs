@@ -1,6 +1,6 @@
 //! [`Draft`]: the policy while it is being merged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::audit::AuditLevel;
 use crate::credential::CredentialBinding;
@@ -133,10 +133,11 @@ pub(super) fn append<T>(list: &mut Vec<Sourced<T>>, more: impl IntoIterator<Item
 where
     T: std::hash::Hash + Eq + Clone,
 {
-    let mut known: std::collections::HashSet<T> =
-        list.iter().map(|item| item.value.clone()).collect();
-    list.extend(
-        more.into_iter()
-            .filter(|item| known.insert(item.value.clone())),
-    );
+    let mut more = more.into_iter().peekable();
+    // Most layers add to few lists, and every run merges all of them.
+    if more.peek().is_none() {
+        return;
+    }
+    let mut known: HashSet<T> = list.iter().map(|item| item.value.clone()).collect();
+    list.extend(more.filter(|item| known.insert(item.value.clone())));
 }

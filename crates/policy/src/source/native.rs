@@ -14,6 +14,10 @@ pub(crate) use document::PolicyDocument;
 /// Reads a YAML policy. The layer has the operator's authority; see
 /// [`Layer::as_request`](crate::Layer::as_request) for files of a working folder.
 pub fn read_yaml(text: &str, origin: &Origin, context: &PathContext) -> Result<Layer, SourceError> {
+    if text.trim().is_empty() {
+        let message = "the file is empty; a policy starts with `version: 1`".to_owned();
+        return Err(SourceError::new(origin, Fault::Document(message)));
+    }
     read(Node::from_yaml(text), origin, context)
 }
 

@@ -5,6 +5,7 @@
 //! traced or signalled from inside.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use ringfence_sys::seccomp::Listener;
 use ringfence_sys::{
@@ -21,6 +22,9 @@ use super::mounts::{self, GivenTrees};
 use super::sweep;
 use crate::plan::Plan;
 use crate::wire::{Ended, Event, Order, Step};
+
+/// How long after its time a command is left to the supervisor.
+const MARGIN: Duration = Duration::from_secs(4);
 
 /// The whole life of the init; returns its exit status.
 pub(super) fn run(plan: &Plan, given: GivenTrees, supervisor: &Channel) -> i32 {
@@ -62,11 +66,11 @@ fn start<'a>(
         .transpose()
         .during(Step::Terminal)?;
     let signals = SignalQueue::new(&[Signal::CHILD]).during(Step::Session)?;
+    sys::seccomp::install(&super::filters::hardening()).during(Step::Filter)?;
     let (command, from_command) = start_command(plan, pty.as_ref())?;
     let listener = receive_listener(&from_command)?;
     // From here on nothing inside may look into this process.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).during(Step::Session)?;
-    sys::seccomp::install(&super::filters::hardening()).during(Step::Filter)?;
     let master = pty.as_ref().map(|pty| pty.master.as_fd());
     tell(supervisor, &Event::Started, master.as_slice()).during(Step::Channel)?;
     drop(pty);
@@ -79,6 +83,10 @@ fn start<'a>(
         broker: Broker::new(listener, plan.guard().clone(), sockets),
         watching: true,
         outcome: None,
+        deadline: plan
+            .time_limit()
+            .and_then(|limit| Instant::now().checked_add(limit.saturating_add(MARGIN))),
+        timed_out: false,
     })
 }
 
@@ -116,14 +124,14 @@ fn restrict_files(rules: &[(std::path::PathBuf, FsAccess)]) -> Result<(), Failur
     for (path, access) in rules {
         match rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
             Ok(place) => {
-                opened.push(LandlockRule::new(place, *access).at(Step::LandlockPlace, path)?)
+                opened.push(LandlockRule::new(place, *access).at(Step::LandlockPlace, path)?);
             }
             // Nothing there, or nothing we may reach: nothing to grant.
             Err(Errno::NOENT | Errno::ACCESS | Errno::NOTDIR | Errno::LOOP) => {}
             Err(errno) => return Err(errno).at(Step::LandlockPlace, path),
         }
     }
-    sys::restrict_with_landlock(opened).during(Step::Landlock)
+    sys::restrict_with_landlock(&opened).during(Step::Landlock)
 }
 
 fn start_command(plan: &Plan, pty: Option<&Pty>) -> Result<(Child, Channel), Failure> {
@@ -169,6 +177,8 @@ struct Life<'a> {
     broker: Broker,
     watching: bool,
     outcome: Option<Reaped>,
+    deadline: Option<Instant>,
+    timed_out: bool,
 }
 
 /// What woke the init up.
@@ -199,6 +209,7 @@ impl Life<'_> {
             if awake.children {
                 self.collect();
             }
+            self.keep_time();
         }
         self.end()
     }
@@ -216,7 +227,8 @@ impl Life<'_> {
             fds.push(PollFd::new(channel, PollFlags::IN));
             fds.len() - 1
         });
-        while let Err(errno) = rustix::event::poll(&mut fds, None) {
+        let timeout = self.deadline.map(until);
+        while let Err(errno) = rustix::event::poll(&mut fds, timeout.as_ref()) {
             if errno != Errno::INTR {
                 return Err(errno);
             }
@@ -229,6 +241,19 @@ impl Life<'_> {
             calls_over: calls.is_some_and(|at| ready(at, PollFlags::HUP | PollFlags::ERR)),
             command: command.is_some_and(|at| ready(at, PollFlags::IN | PollFlags::HUP)),
         })
+    }
+
+    /// The supervisor ends a command whose time is up. This holds when it
+    /// cannot, for instance because it is itself stopped.
+    fn keep_time(&mut self) {
+        if self
+            .deadline
+            .is_some_and(|deadline| Instant::now() >= deadline)
+        {
+            self.timed_out = true;
+            self.deadline = None;
+            kill_everything();
+        }
     }
 
     fn obey(&mut self) -> Result<(), Errno> {
@@ -317,8 +342,17 @@ impl Life<'_> {
             signal,
             peak_rss: sys::children_peak_rss(),
             more_refusals: refusals.uncounted(),
+            timed_out: self.timed_out,
         };
         i32::from(tell(self.supervisor, &Event::Ended(ended), &[]).is_err())
+    }
+}
+
+fn until(deadline: Instant) -> rustix::time::Timespec {
+    let left = deadline.saturating_duration_since(Instant::now());
+    rustix::time::Timespec {
+        tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(left.subsec_nanos()),
     }
 }
 

@@ -5,8 +5,9 @@
 //! opened once without following links, compared with what the plan saw, and
 //! used by descriptor from then on.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -34,6 +35,7 @@ pub(super) type GivenTrees = HashMap<usize, OwnedFd>;
 
 /// Builds the view and makes it the caller's root.
 pub(super) fn build(view: &View, mut given: GivenTrees) -> Result<(), Failure> {
+    sys::set_umask(0);
     take_places(view, &mut given)?;
     let devices = take_devices()?;
     sys::make_view_read_only().during(Step::ReadOnlyView)?;
@@ -44,7 +46,10 @@ pub(super) fn build(view: &View, mut given: GivenTrees) -> Result<(), Failure> {
     };
     let mut hidden = Vec::new();
     for (index, overlay) in view.overlays.iter().enumerate() {
-        hidden.extend(root.lay(overlay, given.remove(&index), &scratch)?);
+        let holds_others = view.overlays[index + 1..]
+            .iter()
+            .any(|later| later.path.starts_with(&overlay.path));
+        hidden.extend(root.lay(overlay, given.remove(&index), holds_others, &scratch)?);
     }
     root.attach_devices(devices, &scratch)?;
     root.attach_proc()?;
@@ -66,12 +71,13 @@ fn take_places(view: &View, given: &mut GivenTrees) -> Result<(), Failure> {
             Content::Shown(place) => (place, MountFlags::READ_ONLY),
             _ => continue,
         };
-        if !given.contains_key(&index) {
-            let opened = host.open_same(place)?;
-            let tree = sys::clone_tree(opened.as_fd(), true).at(Step::CloneMount, &place.path)?;
-            sys::set_mount_attributes(tree.as_fd(), flags).at(Step::RestrictMount, &place.path)?;
-            given.insert(index, tree);
-        }
+        let Entry::Vacant(missing) = given.entry(index) else {
+            continue;
+        };
+        let opened = host.open_same(place)?;
+        let tree = sys::clone_tree(opened.as_fd(), true).at(Step::CloneMount, &place.path)?;
+        sys::set_mount_attributes(tree.as_fd(), flags).at(Step::RestrictMount, &place.path)?;
+        missing.insert(tree);
     }
     Ok(())
 }
@@ -101,7 +107,7 @@ fn take_devices() -> Result<Vec<(&'static str, OwnedFd)>, Failure> {
 
 /// An empty root that shows only `visible`, with links kept as links.
 fn empty_root(scratch: &Scratch, visible: &[PathBuf]) -> Result<Root, Failure> {
-    let folder = scratch.folder("root")?;
+    let folder = scratch.folder("root", 0o755)?;
     let tree = sys::clone_tree(folder.as_fd(), false).during(Step::CloneMount)?;
     sys::attach(tree.as_fd(), folder.as_fd()).during(Step::AttachMount)?;
     let root = Root(tree);
@@ -197,12 +203,13 @@ impl Root {
         sys::attach(tree.as_fd(), point.as_fd()).at(Step::AttachMount, path)
     }
 
-    /// Lays one overlay. Returns the mount of a hidden folder, which is sealed
-    /// once nothing more has to be made in it.
+    /// Lays one overlay. Returns the mount of a hidden folder that holds other
+    /// overlays, which is sealed once they are made.
     fn lay(
         &self,
         overlay: &Overlay,
         given: Option<OwnedFd>,
+        holds_others: bool,
         scratch: &Scratch,
     ) -> Result<Option<OwnedFd>, Failure> {
         let path = &overlay.path;
@@ -214,9 +221,10 @@ impl Root {
                 return Err(Errno::BADF).at(Step::CloneMount, &place.path);
             }
             (Content::Frozen, _) => return self.freeze(path).map(|()| None),
-            (Content::Hidden { is_folder: true }, _) => {
+            (Content::Hidden { is_folder: true }, _) if holds_others => {
                 return self.hide_folder(path, scratch).map(Some);
             }
+            (Content::Hidden { is_folder: true }, _) => (scratch.empty_folder()?, true),
             (Content::Hidden { is_folder: false }, _) => (scratch.unreadable_file()?, false),
             (Content::Scratch(name), _) => (scratch.tree(name, 0o1777)?, true),
             (Content::File(bytes), _) => (scratch.file(bytes)?, false),
@@ -257,7 +265,6 @@ impl Root {
         sys::attach(folder.as_fd(), point.as_fd()).at(Step::AttachMount, path)?;
         let inside = Root(rustix::io::fcntl_dupfd_cloexec(&folder, 0).during(Step::Devices)?);
         for (name, tree) in devices {
-            sys::set_attributes_of_one(tree.as_fd(), MountFlags::DEVICE).during(Step::Devices)?;
             inside.place(name, &tree, false)?;
         }
         for (name, target) in DEVICE_LINKS {
@@ -287,6 +294,8 @@ impl Root {
 struct Scratch {
     root: OwnedFd,
     made: Cell<u32>,
+    empty_folder: OnceCell<OwnedFd>,
+    unreadable_file: OnceCell<OwnedFd>,
 }
 
 impl Scratch {
@@ -297,6 +306,8 @@ impl Scratch {
         Ok(Self {
             root: tree,
             made: Cell::new(0),
+            empty_folder: OnceCell::new(),
+            unreadable_file: OnceCell::new(),
         })
     }
 
@@ -305,72 +316,79 @@ impl Scratch {
         format!("made-{}", self.made.get())
     }
 
-    fn folder(&self, name: &str) -> Result<OwnedFd, Failure> {
-        rustix::fs::mkdirat(&self.root, name, Mode::from_raw_mode(0o755)).during(Step::Scratch)?;
-        rustix::fs::openat(
-            &self.root,
-            name,
-            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
-        .during(Step::Scratch)
+    fn folder(&self, name: &str, mode: u32) -> Result<OwnedFd, Failure> {
+        rustix::fs::mkdirat(&self.root, name, Mode::from_raw_mode(mode)).during(Step::Scratch)?;
+        self.open(name)
+    }
+
+    fn open(&self, name: &str) -> Result<OwnedFd, Failure> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::openat(&self.root, name, flags, Mode::empty()).during(Step::Scratch)
     }
 
     /// A new folder as a mount of its own.
     fn tree(&self, name: &str, mode: u32) -> Result<OwnedFd, Failure> {
-        let folder = self.folder(name)?;
-        rustix::fs::chmodat(
-            &self.root,
-            name,
-            Mode::from_raw_mode(mode),
-            rustix::fs::AtFlags::empty(),
-        )
-        .during(Step::Scratch)?;
+        let folder = self.folder(name, mode)?;
         sys::clone_tree(folder.as_fd(), false).during(Step::CloneMount)
+    }
+
+    /// An empty, sealed folder as a mount of its own.
+    fn empty_folder(&self) -> Result<OwnedFd, Failure> {
+        copy_of(&self.empty_folder, || {
+            sealed_in_place(&self.folder("empty", 0o555)?)
+        })
     }
 
     /// An empty file that nobody may read, as a mount of its own.
     fn unreadable_file(&self) -> Result<OwnedFd, Failure> {
-        const NAME: &str = "unreadable";
-        let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        rustix::fs::openat(&self.root, NAME, flags, Mode::empty())
-            .map(drop)
-            .or_else(|errno| {
-                // Already there, and not even we may open it.
-                if errno == Errno::ACCESS {
-                    Ok(())
-                } else {
-                    Err(errno)
-                }
-            })
-            .during(Step::Scratch)?;
-        self.sealed_file(NAME)
+        copy_of(&self.unreadable_file, || {
+            sealed_in_place(&self.new_file(b"", 0)?)
+        })
     }
 
     fn file(&self, bytes: &[u8]) -> Result<OwnedFd, Failure> {
-        let name = self.fresh_name();
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&self.root, &name, flags, Mode::from_raw_mode(0o444))
-            .during(Step::Scratch)?;
-        let written = rustix::io::write(&file, bytes).during(Step::Scratch)?;
-        if written != bytes.len() {
-            return Err(Errno::NOSPC).during(Step::Scratch);
-        }
-        self.sealed_file(&name)
+        seal(&self.new_file(bytes, 0o444)?)
     }
 
-    fn sealed_file(&self, name: &str) -> Result<OwnedFd, Failure> {
-        let file = rustix::fs::openat(
-            &self.root,
-            name,
-            OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
-        .during(Step::Scratch)?;
-        let tree = sys::clone_tree(file.as_fd(), false).during(Step::CloneMount)?;
-        sys::set_attributes_of_one(tree.as_fd(), MountFlags::INERT).during(Step::RestrictMount)?;
-        Ok(tree)
+    fn new_file(&self, bytes: &[u8], mode: u32) -> Result<OwnedFd, Failure> {
+        let name = self.fresh_name();
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.root, &name, flags, Mode::from_raw_mode(mode))
+            .during(Step::Scratch)?;
+        if rustix::io::write(&file, bytes).during(Step::Scratch)? != bytes.len() {
+            return Err(Errno::NOSPC).during(Step::Scratch);
+        }
+        self.open(&name)
     }
+}
+
+/// Mounts `place` on itself so that it cannot be changed; later copies of the
+/// mount cannot be either.
+fn sealed_in_place(place: &OwnedFd) -> Result<OwnedFd, Failure> {
+    let tree = seal(place)?;
+    // Only what is attached can be copied before Linux 6.15.
+    sys::attach(tree.as_fd(), place.as_fd()).during(Step::AttachMount)?;
+    Ok(tree)
+}
+
+/// A mount of `place` that cannot be changed.
+fn seal(place: &OwnedFd) -> Result<OwnedFd, Failure> {
+    let tree = sys::clone_tree(place.as_fd(), false).during(Step::CloneMount)?;
+    sys::set_attributes_of_one(tree.as_fd(), MountFlags::INERT).during(Step::RestrictMount)?;
+    Ok(tree)
+}
+
+/// A copy of a mount that is made once.
+fn copy_of(
+    once: &OnceCell<OwnedFd>,
+    make: impl FnOnce() -> Result<OwnedFd, Failure>,
+) -> Result<OwnedFd, Failure> {
+    if once.get().is_none() {
+        let tree = make()?;
+        let _ = once.set(tree);
+    }
+    let original = once.get().ok_or(Errno::BADF).during(Step::Scratch)?;
+    sys::clone_tree(original.as_fd(), false).during(Step::CloneMount)
 }
 
 fn open_folder(path: &Path) -> Result<OwnedFd, Failure> {

@@ -168,17 +168,17 @@ impl Mappings {
     }
 
     fn for_owner(&mut self, owner: (u32, u32)) -> Result<BorrowedFd<'_>, Errno> {
-        let at = match self.made.iter().position(|(known, _)| *known == owner) {
-            Some(at) => at,
-            None => {
-                let map = IdMap {
-                    inside_uid: owner.0,
-                    inside_gid: owner.1,
-                    ..self.sandbox
-                };
-                self.made.push((owner, sys::id_mapping_namespace(&map)?));
-                self.made.len() - 1
-            }
+        let known = self.made.iter().position(|(known, _)| *known == owner);
+        let at = if let Some(at) = known {
+            at
+        } else {
+            let map = IdMap {
+                inside_uid: owner.0,
+                inside_gid: owner.1,
+                ..self.sandbox
+            };
+            self.made.push((owner, sys::id_mapping_namespace(&map)?));
+            self.made.len() - 1
         };
         Ok(self.made[at].1.as_fd())
     }

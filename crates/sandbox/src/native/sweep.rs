@@ -88,9 +88,9 @@ fn live_hook(folder: &Path) -> Option<String> {
         .filter_map(Result::ok)
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .find(|name| {
-            !Path::new(name)
+            Path::new(name)
                 .extension()
-                .is_some_and(|extension| extension == "sample")
+                .is_none_or(|extension| extension != "sample")
         })
 }
 

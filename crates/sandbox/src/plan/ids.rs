@@ -33,17 +33,17 @@ impl Ids {
                 },
                 mapped_by_supervisor: true,
             },
-            (0, None) => Self::own(0, host.gid, INSIDE_ID, INSIDE_ID),
-            (uid, _) => Self::own(uid, host.gid, uid, host.gid),
+            (0, None) => Self::own((0, host.gid), (INSIDE_ID, INSIDE_ID)),
+            (uid, _) => Self::own((uid, host.gid), (uid, host.gid)),
         }
     }
 
-    fn own(uid: u32, gid: u32, inside_uid: u32, inside_gid: u32) -> Self {
+    fn own(outside: (u32, u32), inside: (u32, u32)) -> Self {
         let map = IdMap {
-            inside_uid,
-            inside_gid,
-            outside_uid: uid,
-            outside_gid: gid,
+            inside_uid: inside.0,
+            inside_gid: inside.1,
+            outside_uid: outside.0,
+            outside_gid: outside.1,
         };
         Self {
             map,
@@ -52,7 +52,7 @@ impl Ids {
     }
 
     pub(crate) fn use_own_id(&mut self) {
-        *self = Self::own(0, 0, INSIDE_ID, INSIDE_ID);
+        *self = Self::own((0, 0), (INSIDE_ID, INSIDE_ID));
     }
 
     pub(crate) fn is_host_root(&self) -> bool {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ringfence_policy::ReadScope;
 use ringfence_sys::FsAccess;
+use rustix::fs::Access;
 
 use super::error::PlanError;
 use super::files::{Files, PRIVATE_FOLDERS};
@@ -41,21 +42,31 @@ pub(super) fn view(files: &Files, ids: &Ids, host: &Host) -> Result<View, PlanEr
         overlays.push(Overlay {
             path: path.to_path_buf(),
             content,
-        })
+        });
     };
     for (path, name) in PRIVATE_FOLDERS.iter().zip(["tmp", "var-tmp"]) {
         if files.scope == ReadScope::Host || *path == "/tmp" {
             lay(Path::new(path), Content::Scratch(name));
         }
     }
+    let closed = if ids.mapped_by_supervisor {
+        places_of_closed_folders(files)?
+    } else {
+        Vec::new()
+    };
+    let owned: Vec<PathBuf> = closed
+        .iter()
+        .chain(&files.writable)
+        .map(|place| place.path.clone())
+        .collect();
+    for place in closed {
+        lay(&place.path.clone(), Content::Shown(place));
+    }
     if ids.mapped_by_supervisor {
-        for place in places_of_closed_folders(files)? {
-            lay(&place.path.clone(), Content::Shown(place));
-        }
         lay(Path::new("/etc/passwd"), Content::File(user_table(host)));
         lay(Path::new("/etc/group"), Content::File(group_table()));
     }
-    for place in visible_hidden(files) {
+    for place in visible_hidden(files).filter(|place| is_within_reach(place, ids, &owned)) {
         lay(
             &place.path,
             Content::Hidden {
@@ -106,6 +117,25 @@ fn visible_hidden(files: &Files) -> impl Iterator<Item = &Place> {
                 .any(|shown| place.path.starts_with(&shown.path))
             || place.path.starts_with(&files.working_folder)
     })
+}
+
+/// Whether the sandbox's host id could read the place at all. What it could
+/// not needs no mount to hide it.
+fn is_within_reach(place: &Place, ids: &Ids, owned: &[PathBuf]) -> bool {
+    if ids.mapped_by_supervisor {
+        return place.mode & 0o005 != 0
+            || owned.iter().any(|folder| place.path.starts_with(folder));
+    }
+    let allows = |access| {
+        rustix::fs::accessat(
+            rustix::fs::CWD,
+            &place.path,
+            access,
+            rustix::fs::AtFlags::EACCESS,
+        )
+        .is_ok()
+    };
+    ids.is_host_root() || allows(Access::READ_OK) || (place.is_folder && allows(Access::EXEC_OK))
 }
 
 /// Started as root the sandbox has another host id, for which folders closed

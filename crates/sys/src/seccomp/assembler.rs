@@ -4,7 +4,7 @@
 //! (since 5.11), so rules cost only the calls they are about.
 
 use libc::{
-    BPF_ABS, BPF_ALU, BPF_AND, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W,
+    BPF_ABS, BPF_ALU, BPF_AND, BPF_JA, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W,
     sock_filter,
 };
 
@@ -137,14 +137,39 @@ impl Filter {
             jump(BPF_JGE, X32_BIT, 0, 1),
             ret(Action::Kill),
         ];
-        for rule in &self.rules {
+        let mut rules: Vec<&Rule> = self.rules.iter().collect();
+        rules.sort_by_key(|rule| rule.number);
+        program.extend(search(&rules)?);
+        Ok(program)
+    }
+}
+
+/// Finds the rule for a call by halving: the kernel runs the program once for
+/// every number there is when it is installed, and for watched calls always.
+fn search(rules: &[&Rule]) -> Result<Vec<sock_filter>> {
+    const FEW: usize = 3;
+    if rules.len() <= FEW {
+        let mut program = Vec::new();
+        for rule in rules {
             let block = rule.assemble()?;
             program.push(jump(BPF_JEQ, rule.number, 0, distance(block.len())?));
             program.extend(block);
         }
         program.push(ret(Action::Allow));
-        Ok(program)
+        return Ok(program);
     }
+    let (lower, upper) = rules.split_at(rules.len() / 2);
+    let below = search(lower)?;
+    let mut program = vec![
+        jump(BPF_JGE, upper[0].number, 0, 1),
+        statement(
+            BPF_JMP | BPF_JA,
+            u32::try_from(below.len()).map_err(|_| Errno::TOOBIG)?,
+        ),
+    ];
+    program.extend(below);
+    program.extend(search(upper)?);
+    Ok(program)
 }
 
 fn assemble_case(tests: &[Test], action: Action) -> Result<Vec<sock_filter>> {
@@ -233,6 +258,8 @@ mod tests {
                 accumulator = u32::from_le_bytes(data[offset..offset + 4].try_into().unwrap());
             } else if code == BPF_ALU | BPF_AND | BPF_K {
                 accumulator &= instruction.k;
+            } else if code == BPF_JMP | BPF_JA {
+                at += instruction.k as usize;
             } else if code == BPF_RET | BPF_K {
                 return instruction.k;
             } else {
@@ -299,6 +326,25 @@ mod tests {
         assert_eq!(native(20, [1, 0o100, 3, 0, 0, 0]), Action::Notify.value());
         assert_eq!(native(20, [2, 0o100, 3, 0, 0, 0]), Action::Kill.value());
         assert_eq!(native(20, [1, 0o200, 4, 0, 0, 0]), Action::Allow.value());
+    }
+
+    #[test]
+    fn every_rule_of_a_large_filter_is_found() {
+        let rules = (0..100)
+            .map(|n| Rule::always(3 * n, Action::Fail(1 + n as i32)))
+            .collect();
+        let program = Filter::new(rules).assemble().unwrap();
+        for number in 0..310u32 {
+            let expected = match number {
+                n if n % 3 == 0 && n < 300 => Action::Fail(1 + (n / 3) as i32),
+                _ => Action::Allow,
+            };
+            assert_eq!(
+                run(&program, NATIVE_ARCHITECTURE, number, [0; 6]),
+                expected.value(),
+                "{number}"
+            );
+        }
     }
 
     #[test]

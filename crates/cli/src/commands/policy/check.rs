@@ -1,6 +1,6 @@
 //! `ringfence policy check`: is a file right, and what of it has no effect.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ringfence_policy::{Note, PathContext};
@@ -16,10 +16,7 @@ use crate::output;
 /// Exits with 1 when a file is wrong. A file ending in .json is read as srt
 /// settings, .toml as TOML, anything else as YAML.
 #[derive(Debug, clap::Args)]
-#[command(
-    about,
-    after_help = "Example:\n  ringfence policy check policy.yaml ~/.srt-settings.json"
-)]
+#[command(after_help = "Example:\n  ringfence policy check policy.yaml ~/.srt-settings.json")]
 pub(crate) struct CheckArgs {
     /// The files
     #[arg(required = true, value_name = "FILE")]
@@ -37,12 +34,12 @@ struct Checked {
     notes: Vec<Note>,
 }
 
-pub(crate) fn main(arguments: CheckArgs) -> ExitCode {
+pub(crate) fn main(arguments: &CheckArgs) -> ExitCode {
     let checked: Result<Vec<_>, _> = sources().map(|sources| {
         arguments
             .files
             .iter()
-            .map(|file| check(file.clone(), &sources))
+            .map(|file| check(file, &sources))
             .collect()
     });
     let checked = match checked {
@@ -69,9 +66,9 @@ fn sources() -> Result<Sources<'static>, Failure> {
     })
 }
 
-fn check(path: PathBuf, sources: &Sources<'_>) -> Checked {
+fn check(path: &Path, sources: &Sources<'_>) -> Checked {
     let file = path.display().to_string();
-    match check_file(&path, sources) {
+    match check_file(path, sources) {
         Ok(notes) => Checked {
             file,
             ok: true,

@@ -13,13 +13,10 @@ use crate::output;
 ///
 /// Exits with 0 when it is allowed and with 3 when it is not.
 #[derive(Debug, clap::Args)]
-#[command(
-    about,
-    after_help = "Examples:
+#[command(after_help = "Examples:
   ringfence policy explain api.example.org
   ringfence policy explain https://api.example.org/v1/items --method POST
-  ringfence policy explain api.example.org:8443 --address 10.0.0.7"
-)]
+  ringfence policy explain api.example.org:8443 --address 10.0.0.7")]
 pub(crate) struct ExplainArgs {
     /// A host, host:port or URL
     #[arg(value_name = "TARGET")]
@@ -160,9 +157,13 @@ fn show(explanation: &Explanation) {
         ]);
     }
     for suggestion in &explanation.suggestions {
+        let place = match suggestion.place {
+            "" => String::new(),
+            place => format!("  ({place})"),
+        };
         rows.push(vec![
             "to allow".to_owned(),
-            format!("{}  ({})", suggestion.line, suggestion.place),
+            format!("{}{place}", suggestion.line),
         ]);
     }
     output::print_text(&output::columns(&rows));

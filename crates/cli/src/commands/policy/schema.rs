@@ -8,10 +8,7 @@ use crate::output;
 
 /// Print the JSON Schema of a file format
 #[derive(Debug, clap::Args)]
-#[command(
-    about,
-    after_help = "Example:\n  ringfence policy schema policy > policy.schema.json"
-)]
+#[command(after_help = "Example:\n  ringfence policy schema policy > policy.schema.json")]
 pub(crate) struct SchemaArgs {
     /// Which format
     #[arg(value_enum, default_value = "policy")]

@@ -10,7 +10,6 @@ use crate::output;
 /// Show the policy that holds, and where each rule comes from
 #[derive(Debug, clap::Args)]
 #[command(
-    about,
     after_help = "Example:\n  ringfence policy show --profile restrictive --allow api.example.org"
 )]
 pub(crate) struct ShowArgs {

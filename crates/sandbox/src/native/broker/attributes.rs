@@ -23,7 +23,7 @@ impl Broker {
         let place = if path.is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
             caller.open_place(as_descriptor(base))?
         } else {
-            self.existing(caller, base, &path, flags & libc::AT_SYMLINK_NOFOLLOW == 0)?
+            existing(caller, base, &path, flags & libc::AT_SYMLINK_NOFOLLOW == 0)?
         };
         self.judge_place(&place)?;
         let link = format!("/proc/self/fd/{}", place.as_raw_fd());
@@ -45,7 +45,7 @@ impl Broker {
 
     pub(super) fn truncate(&mut self, caller: &Caller<'_>, path: u64, length: u64) -> Outcome {
         let path = caller.path(path)?;
-        let place = self.existing(caller, super::caller::CURRENT_FOLDER, &path, true)?;
+        let place = existing(caller, super::caller::CURRENT_FOLDER, &path, true)?;
         self.judge_place(&place)?;
         if length > i64::MAX.cast_unsigned() {
             return Err(Errno::INVAL);
@@ -55,34 +55,6 @@ impl Broker {
         let file = rustix::fs::open(link, flags, Mode::empty())?;
         rustix::fs::ftruncate(file, length)?;
         value(0)
-    }
-
-    /// A place that is there, by descriptor.
-    fn existing(
-        &mut self,
-        caller: &Caller<'_>,
-        base: u64,
-        path: &std::ffi::OsStr,
-        follow: bool,
-    ) -> Result<OwnedFd, Errno> {
-        let lead = match caller.lead(base, path) {
-            // `.`, `..` or `/`: a folder with no name of its own.
-            Err(Errno::BUSY) => return open_whole(caller, base, path),
-            Ok(Lead::Spot(spot)) if follow => caller.follow(spot),
-            other => other,
-        };
-        match lead {
-            Ok(Lead::Spot(spot)) => rustix::fs::openat(
-                &spot.folder,
-                &spot.name,
-                OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-                Mode::empty(),
-            ),
-            Ok(Lead::Descriptor(number)) => caller.open_place(number),
-            Ok(Lead::Terminal) => Err(Errno::PERM),
-            Err(Errno::BUSY) => open_whole(caller, base, path),
-            Err(errno) => Err(errno),
-        }
     }
 
     fn judge_place(&mut self, place: &OwnedFd) -> Result<(), Errno> {
@@ -95,6 +67,33 @@ impl Broker {
         }
         self.refuse(Operation::ChangeMode, &path, "protected name");
         Err(super::GUARDED)
+    }
+}
+
+/// A place that is there, by descriptor.
+fn existing(
+    caller: &Caller<'_>,
+    base: u64,
+    path: &std::ffi::OsStr,
+    follow: bool,
+) -> Result<OwnedFd, Errno> {
+    let lead = match caller.lead(base, path) {
+        // `.`, `..` or `/`: a folder with no name of its own.
+        Err(Errno::BUSY) => return open_whole(caller, base, path),
+        Ok(Lead::Spot(spot)) if follow => caller.follow(spot),
+        other => other,
+    };
+    match lead {
+        Ok(Lead::Spot(spot)) => rustix::fs::openat(
+            &spot.folder,
+            &spot.name,
+            OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            Mode::empty(),
+        ),
+        Ok(Lead::Descriptor(number)) => caller.open_place(number),
+        Ok(Lead::Terminal) => Err(Errno::PERM),
+        Err(Errno::BUSY) => open_whole(caller, base, path),
+        Err(errno) => Err(errno),
     }
 }
 

@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
 
 /// `AT_FDCWD` as it stands in a register.
-pub(super) const CURRENT_FOLDER: u64 = libc::AT_FDCWD as u64;
+pub(super) const CURRENT_FOLDER: u64 = libc::AT_FDCWD.cast_unsigned() as u64;
 
 const LONGEST_PATH: usize = libc::PATH_MAX as usize;
 /// How many links in a row are followed, as in the kernel.

@@ -41,6 +41,8 @@ pub(super) struct Broker {
     workers: Workers,
     refusals: Refusals,
     new_refusals: Vec<Refusal>,
+    /// What the call being served is about to change, once it was judged.
+    judged: Option<(Operation, PathBuf)>,
 }
 
 /// How a call was dealt with.
@@ -63,6 +65,7 @@ impl Broker {
             workers: Workers::default(),
             refusals: Refusals::default(),
             new_refusals: Vec::new(),
+            judged: None,
         }
     }
 
@@ -93,63 +96,76 @@ impl Broker {
         let Ok(call) = self.listener.receive() else {
             return;
         };
+        self.judged = None;
         let answer = match self.dispatch(&call) {
             Ok(Done::Now(answer)) => answer,
             Ok(Done::Later) => return,
-            Err(errno) => Answer::Fail(errno),
+            Err(errno) => {
+                self.note_kernels_refusal(errno);
+                Answer::Fail(errno)
+            }
         };
         // The only failures left are of a caller that is gone.
         let _ = self.listener.answer(&call, answer);
     }
 
+    /// What the mounts refused belongs in the record as well.
+    fn note_kernels_refusal(&mut self, errno: Errno) {
+        if errno == Errno::ROFS
+            && let Some((operation, path)) = self.judged.take()
+        {
+            self.refuse(operation, &path, "outside the writable places");
+        }
+    }
+
     fn dispatch(&mut self, call: &Notification) -> Outcome {
         let listener = Arc::clone(&self.listener);
         let caller = Caller::new(&listener, call);
-        let [a, b, c, d, e, _] = call.arguments;
+        let [one, two, three, four, five, _] = call.arguments;
         let here = caller::CURRENT_FOLDER;
         match call.number {
-            libc::SYS_openat => self.open(&caller, a, b, c, d),
-            libc::SYS_mkdirat => self.make_folder(&caller, a, b, c),
-            libc::SYS_mknodat => self.make_node(&caller, a, b, c, d),
-            libc::SYS_symlinkat => self.make_link(&caller, a, b, c),
-            libc::SYS_linkat => self.link(&caller, (a, b), (c, d), e),
-            libc::SYS_renameat => self.rename(&caller, (a, b), (c, d), 0),
-            libc::SYS_renameat2 => self.rename(&caller, (a, b), (c, d), e),
-            libc::SYS_unlinkat => self.remove(&caller, a, b, c),
-            libc::SYS_truncate => self.truncate(&caller, a, b),
-            libc::SYS_fchmodat => self.change_mode(&caller, a, b, c, 0),
-            libc::SYS_fchmodat2 => self.change_mode(&caller, a, b, c, d),
-            libc::SYS_fchmod => self.change_mode_of_open(&caller, a, b),
-            libc::SYS_connect => self.connect(&caller, call, a, b, c),
-            libc::SYS_bind => self.bind(&caller, a, b, c),
+            libc::SYS_openat => self.open(&caller, one, two, three, four),
+            libc::SYS_mkdirat => self.make_folder(&caller, one, two, three),
+            libc::SYS_mknodat => self.make_node(&caller, one, two, three, four),
+            libc::SYS_symlinkat => self.make_link(&caller, one, two, three),
+            libc::SYS_linkat => self.link(&caller, (one, two), (three, four), five),
+            libc::SYS_renameat => self.rename(&caller, (one, two), (three, four), 0),
+            libc::SYS_renameat2 => self.rename(&caller, (one, two), (three, four), five),
+            libc::SYS_unlinkat => self.remove(&caller, one, two, three),
+            libc::SYS_truncate => self.truncate(&caller, one, two),
+            libc::SYS_fchmodat => self.change_mode(&caller, one, two, three, 0),
+            libc::SYS_fchmodat2 => self.change_mode(&caller, one, two, three, four),
+            libc::SYS_fchmod => self.change_mode_of_open(&caller, one, two),
+            libc::SYS_connect => self.connect(&caller, call, one, two, three),
+            libc::SYS_bind => self.bind(&caller, one, two, three),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_open => self.open(&caller, here, a, b, c),
+            libc::SYS_open => self.open(&caller, here, one, two, three),
             #[cfg(target_arch = "x86_64")]
             libc::SYS_creat => {
                 let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
-                self.open(&caller, here, a, u64::from(flags.cast_unsigned()), b)
+                self.open(&caller, here, one, u64::from(flags.cast_unsigned()), two)
             }
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_mkdir => self.make_folder(&caller, here, a, b),
+            libc::SYS_mkdir => self.make_folder(&caller, here, one, two),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_mknod => self.make_node(&caller, here, a, b, c),
+            libc::SYS_mknod => self.make_node(&caller, here, one, two, three),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_symlink => self.make_link(&caller, a, here, b),
+            libc::SYS_symlink => self.make_link(&caller, one, here, two),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_link => self.link(&caller, (here, a), (here, b), 0),
+            libc::SYS_link => self.link(&caller, (here, one), (here, two), 0),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_rename => self.rename(&caller, (here, a), (here, b), 0),
+            libc::SYS_rename => self.rename(&caller, (here, one), (here, two), 0),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_unlink => self.remove(&caller, here, a, 0),
+            libc::SYS_unlink => self.remove(&caller, here, one, 0),
             #[cfg(target_arch = "x86_64")]
             libc::SYS_rmdir => self.remove(
                 &caller,
                 here,
-                a,
+                one,
                 u64::from(libc::AT_REMOVEDIR.cast_unsigned()),
             ),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_chmod => self.change_mode(&caller, here, a, b, 0),
+            libc::SYS_chmod => self.change_mode(&caller, here, one, two, 0),
             _ => Err(Errno::NOSYS),
         }
     }
@@ -157,6 +173,7 @@ impl Broker {
     /// Refuses the operation if a guarded name is in the way.
     fn judge(&mut self, operation: Operation, spot: &Spot) -> Result<(), Errno> {
         let path = spot.path();
+        self.judged = Some((operation, path.to_path_buf()));
         let rule = match self.guard.rule_for(path) {
             Some(GuardRule::Name(name)) => format!("protected name {name}"),
             Some(GuardRule::Denied) => "write denied by the policy".to_owned(),
@@ -166,6 +183,7 @@ impl Broker {
             },
             None => return Ok(()),
         };
+        self.judged = None;
         self.refuse(operation, path, &rule);
         Err(GUARDED)
     }
@@ -251,6 +269,7 @@ fn first_component(path: &Path) -> String {
         .unwrap_or_default()
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "the end of every handler")]
 fn value(value: i64) -> Outcome {
     Ok(Done::Now(Answer::Value(value)))
 }

@@ -154,8 +154,9 @@ impl Broker {
         open().map(Done::Now)
     }
 
-    /// `/dev/stdout` and the like: opened anew where that is allowed, as the
-    /// kernel does, and otherwise the very file the caller holds.
+    /// `/dev/stdout` and the like. A file is opened anew, as the kernel does.
+    /// A pipe or a socket, and a file outside that the sandbox only holds
+    /// open, is the very one that the caller holds.
     fn reopen(&mut self, caller: &Caller<'_>, number: i32, how: How) -> Outcome {
         let place = caller.open_place(number)?;
         if rustix::fs::fstatfs(&place)?.f_type == libc::PROC_SUPER_MAGIC {
@@ -166,19 +167,28 @@ impl Broker {
         {
             return Err(super::GUARDED);
         }
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&place)?.st_mode);
+        if matches!(kind, FileType::Fifo | FileType::Socket) {
+            return held(caller, number, how);
+        }
         match self.open_place_slowly(caller, place, how) {
             Err(Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::NXIO | Errno::NOENT) => {
-                let file = caller.open_file(number)?;
-                let wanted = how.flags & OFlags::ACCMODE;
-                let held = rustix::fs::fcntl_getfl(&file)? & OFlags::ACCMODE;
-                if held != wanted && held != OFlags::RDWR {
-                    return Err(Errno::ACCESS);
-                }
-                descriptor(file, how)
+                held(caller, number, how)
             }
             other => other,
         }
     }
+}
+
+/// The caller's own open file, if it was opened for what is wanted now.
+fn held(caller: &Caller<'_>, number: i32, how: How) -> Outcome {
+    let file = caller.open_file(number)?;
+    let wanted = how.flags & OFlags::ACCMODE;
+    let held = rustix::fs::fcntl_getfl(&file)? & OFlags::ACCMODE;
+    if held != wanted && held != OFlags::RDWR {
+        return Err(Errno::ACCESS);
+    }
+    descriptor(file, how)
 }
 
 /// Opens a file that is there, without ever waiting for it.
@@ -217,6 +227,7 @@ fn open_folder(caller: &Caller<'_>, base: u64, path: &OsStr, how: How) -> Outcom
     descriptor(file, how)
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "the end of every handler")]
 fn descriptor(file: OwnedFd, how: How) -> Outcome {
     Ok(Done::Now(Answer::Descriptor(file, how.close_on_exec())))
 }

@@ -5,53 +5,70 @@
 //! they are. One made inside may be made, but must not be left with live
 //! hooks or with configuration that runs programs.
 
-use std::path::{Path, PathBuf};
+use std::collections::{HashMap, HashSet};
+use std::os::fd::OwnedFd;
+
+use crate::view::FileId;
 
 /// Entries of a repository that decide which programs Git runs.
 pub(crate) const CONTROL_NAMES: [&str; 4] = ["config", "config.worktree", "commondir", "hooks"];
 
+/// The entry without which a folder is no repository to Git.
+pub(crate) const HEAD: &str = "HEAD";
+
 /// The most repositories that one run may make; more are refused, because
 /// each is looked at when the run ends.
-const MOST_NEW_REPOSITORIES: usize = 4096;
+const MOST_NEW_REPOSITORIES: usize = 512;
+/// The most folders whose making is remembered. Those beyond it count as old.
+const MOST_NEW_FOLDERS: usize = 200_000;
 
-/// The repositories made during this run, by the path of their Git folder.
+/// What was made during this run, by identity: a name can be moved, and
+/// another thing put in its place.
 #[derive(Debug, Default)]
-pub(crate) struct NewRepositories(Vec<PathBuf>);
+pub(crate) struct Made {
+    folders: HashSet<FileId>,
+    repositories: HashMap<FileId, OwnedFd>,
+}
 
-impl NewRepositories {
-    /// Notes that a `HEAD` appeared in `folder`. False when there are too many.
-    pub(crate) fn note(&mut self, folder: &Path) -> bool {
-        if self.contains(folder) {
+impl Made {
+    /// Remembers a folder made inside.
+    pub(crate) fn folder(&mut self, folder: FileId) {
+        if self.folders.len() < MOST_NEW_FOLDERS {
+            self.folders.insert(folder);
+        }
+    }
+
+    /// Forgets a folder that was removed: its number may be given to another.
+    pub(crate) fn forget_folder(&mut self, folder: FileId) {
+        self.folders.remove(&folder);
+    }
+
+    /// Whether the folder was made inside.
+    pub(crate) fn has_folder(&self, folder: FileId) -> bool {
+        self.folders.contains(&folder)
+    }
+
+    /// Remembers a folder that is about to get a `HEAD`. False when there are
+    /// too many of them.
+    pub(crate) fn repository(&mut self, id: FileId, folder: OwnedFd) -> bool {
+        if self.repositories.contains_key(&id) {
             return true;
         }
-        if self.0.len() >= MOST_NEW_REPOSITORIES {
+        if self.repositories.len() >= MOST_NEW_REPOSITORIES {
             return false;
         }
-        self.0.push(folder.to_path_buf());
+        self.repositories.insert(id, folder);
         true
     }
 
-    /// Whether the repository whose Git folder is `folder` was made inside.
-    pub(crate) fn contains(&self, folder: &Path) -> bool {
-        self.0.iter().any(|known| known == folder)
+    /// Whether the folder became a repository during this run.
+    pub(crate) fn has_repository(&self, id: FileId) -> bool {
+        self.repositories.contains_key(&id)
     }
 
-    /// Follows the rename of a folder.
-    pub(crate) fn renamed(&mut self, from: &Path, to: &Path) {
-        for known in &mut self.0 {
-            if let Ok(below) = known.strip_prefix(from) {
-                *known = if below.as_os_str().is_empty() {
-                    to.into()
-                } else {
-                    to.join(below)
-                };
-            }
-        }
-    }
-
-    /// All of them.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Path> {
-        self.0.iter().map(PathBuf::as_path)
+    /// The folders that became repositories.
+    pub(crate) fn repositories(&self) -> impl Iterator<Item = &OwnedFd> {
+        self.repositories.values()
     }
 }
 
@@ -117,98 +134,106 @@ fn section_name(header: &str) -> Option<(String, &str)> {
 
 fn is_harmless(section: &str, key: &str, value: &str) -> bool {
     let key = key.to_ascii_lowercase();
-    match section {
-        "core" => matches!(
-            key.as_str(),
-            "repositoryformatversion"
-                | "filemode"
-                | "bare"
-                | "logallrefupdates"
-                | "ignorecase"
-                | "precomposeunicode"
-                | "symlinks"
-                | "autocrlf"
-                | "eol"
-                | "safecrlf"
-                | "worktree"
-                | "compression"
-                | "bigfilethreshold"
-                | "untrackedcache"
-                | "sparsecheckout"
-                | "sparsecheckoutcone"
-                | "sharedrepository"
-                | "quotepath"
-                | "abbrev"
-        ),
-        "extensions" => matches!(
-            key.as_str(),
-            "objectformat" | "refstorage" | "partialclone" | "worktreeconfig"
-        ),
-        "remote" => match key.as_str() {
-            "url" | "pushurl" => is_plain_url(value),
-            "fetch" | "push" | "tagopt" | "prune" | "prunetags" | "mirror" | "promisor"
-            | "partialclonefilter" | "skipdefaultupdate" | "skipfetchall" | "followremotehead" => {
-                true
-            }
-            _ => false,
-        },
-        "branch" => matches!(
-            key.as_str(),
-            "remote"
-                | "merge"
-                | "rebase"
-                | "pushremote"
-                | "description"
-                | "autosetupmerge"
-                | "autosetuprebase"
-        ),
-        "submodule" => match key.as_str() {
-            "url" => is_plain_url(value),
-            "update" => matches!(value, "checkout" | "rebase" | "merge" | "none"),
-            "active" | "branch" | "path" | "ignore" | "fetchrecursesubmodules" | "shallow" => true,
-            _ => false,
-        },
-        "user" | "author" | "committer" => {
-            matches!(key.as_str(), "name" | "email" | "useconfigonly")
-        }
-        "init" => key == "defaultbranch",
-        "pull" | "push" | "fetch" | "merge" | "rebase" | "color" | "advice" | "gc" | "pack"
-        | "index" | "feature" | "status" | "log" | "receive" | "transfer" | "commit" => {
-            is_plain_option(&key)
-        }
-        _ => false,
+    let is_name = key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    if !is_name || value.contains('\\') {
+        return false;
+    }
+    match (section, key.as_str()) {
+        ("remote", "url" | "pushurl") | ("submodule", "url") => is_plain_url(value),
+        ("submodule", "update") => matches!(value, "checkout" | "rebase" | "merge" | "none"),
+        (section, key) => HARMLESS
+            .iter()
+            .any(|(known, keys)| *known == section && keys.contains(&key)),
     }
 }
 
-/// Options of otherwise harmless sections that name no program or file.
-fn is_plain_option(key: &str) -> bool {
-    !matches!(
-        key,
-        "template"
-            | "tool"
-            | "guitool"
-            | "driver"
-            | "command"
-            | "cmd"
-            | "gpgsign"
-            | "program"
-            | "procreceiverefs"
-            | "certnonceseed"
-            | "fsckobjects"
-            | "unpacklimit"
-            | "external"
-            | "instructionformat"
-            | "editor"
-            | "packobjectshook"
-            | "recentobjectshook"
-    )
-}
+/// Settings that name no program, no file and no further configuration.
+const HARMLESS: &[(&str, &[&str])] = &[
+    (
+        "core",
+        &[
+            "repositoryformatversion",
+            "filemode",
+            "bare",
+            "logallrefupdates",
+            "ignorecase",
+            "precomposeunicode",
+            "symlinks",
+            "autocrlf",
+            "eol",
+            "safecrlf",
+            "compression",
+            "bigfilethreshold",
+            "sparsecheckout",
+            "sparsecheckoutcone",
+            "sharedrepository",
+            "quotepath",
+            "abbrev",
+        ],
+    ),
+    (
+        "extensions",
+        &[
+            "objectformat",
+            "refstorage",
+            "partialclone",
+            "worktreeconfig",
+        ],
+    ),
+    (
+        "remote",
+        &[
+            "fetch",
+            "push",
+            "tagopt",
+            "prune",
+            "prunetags",
+            "mirror",
+            "promisor",
+            "partialclonefilter",
+            "skipdefaultupdate",
+            "skipfetchall",
+        ],
+    ),
+    (
+        "branch",
+        &[
+            "remote",
+            "merge",
+            "rebase",
+            "pushremote",
+            "description",
+            "autosetupmerge",
+            "autosetuprebase",
+        ],
+    ),
+    (
+        "submodule",
+        &[
+            "active",
+            "branch",
+            "path",
+            "ignore",
+            "fetchrecursesubmodules",
+            "shallow",
+        ],
+    ),
+    ("user", &["name", "email", "useconfigonly"]),
+    ("author", &["name", "email"]),
+    ("committer", &["name", "email"]),
+    ("init", &["defaultbranch"]),
+    ("pull", &["rebase", "ff"]),
+    ("push", &["default", "autosetupremote", "followtags"]),
+    ("fetch", &["prune", "prunetags"]),
+    ("merge", &["ff", "conflictstyle"]),
+    ("color", &["ui"]),
+    ("gc", &["auto"]),
+];
 
 /// Whether fetching from `value` runs no helper: `ext::` and other
-/// `transport::address` forms do.
+/// `transport::address` forms do, and quotes inside could hide one.
 fn is_plain_url(value: &str) -> bool {
-    let value = value.trim_matches('"');
-    !value.contains("::") && !value.starts_with('-')
+    !value.contains("::") && !value.contains('"') && !value.starts_with('-')
 }
 
 #[cfg(test)]
@@ -249,17 +274,27 @@ mod tests {
     }
 
     #[test]
-    fn renames_are_followed() {
-        let mut new = NewRepositories::default();
-        assert!(new.note(Path::new("/w/a/.git")));
-        new.renamed(Path::new("/w/a"), Path::new("/w/b"));
-        assert!(new.contains(Path::new("/w/b/.git")) && !new.contains(Path::new("/w/a/.git")));
+    fn g4_readers_do_not_disagree() {
+        for text in [
+            "[gc] [core] fsmonitor = x",
+            "[remote \"o\"]\nurl = ext\":\":sh -c x",
+            "[core]\nworktree = /",
+            "[core]\nfilemode = tr\\ue",
+        ] {
+            assert!(dangerous_setting(text).is_some(), "{text}");
+        }
     }
 
     #[test]
-    fn there_is_a_limit() {
-        let mut new = NewRepositories::default();
-        assert!((0..MOST_NEW_REPOSITORIES).all(|n| new.note(Path::new(&format!("/w/{n}")))));
-        assert!(!new.note(Path::new("/w/more")));
+    fn there_is_a_limit_of_repositories() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut made = Made::default();
+        for n in 0..=MOST_NEW_REPOSITORIES {
+            let path = folder.path().join(n.to_string());
+            std::fs::create_dir(&path).unwrap();
+            let opened = OwnedFd::from(std::fs::File::open(&path).unwrap());
+            let id = FileId::of_stat(&rustix::fs::fstat(&opened).unwrap());
+            assert_eq!(made.repository(id, opened), n < MOST_NEW_REPOSITORIES);
+        }
     }
 }

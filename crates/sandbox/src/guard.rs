@@ -93,13 +93,17 @@ impl Guard {
         })
     }
 
-    /// For a path that would complete a protected name if the right things
-    /// were below it: those things. (`.claude` gives `commands` and others.)
+    /// For a path that would complete a guarded name if the right things were
+    /// below it: those things. (`.claude` gives `commands` and others.)
     pub(crate) fn completions(&self, path: &Path) -> Vec<PathBuf> {
+        let denied = self
+            .denied
+            .iter()
+            .filter_map(|denied| denied.strip_prefix(path).ok());
+        let mut completions: Vec<PathBuf> = denied.map(Path::to_path_buf).collect();
         let Some(components) = self.guarded_components(path) else {
-            return Vec::new();
+            return completions;
         };
-        let mut completions = Vec::new();
         for at in 0..components.len() {
             let tail = &components[at + 1..];
             for sequel in self.sequels(&components[at]) {
@@ -109,6 +113,11 @@ impl Guard {
             }
         }
         completions
+    }
+
+    /// Whether any pattern is guarded, so that what is moved must be walked.
+    pub(crate) fn has_patterns(&self) -> bool {
+        !self.patterns.is_empty()
     }
 
     /// Whether `path` lies below a writable folder of the host, which is where

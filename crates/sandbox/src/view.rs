@@ -22,7 +22,7 @@ pub enum ViewError {
 }
 
 /// The identity of a file, to check that a path still leads to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct FileId {
     device: u64,
     inode: u64,

@@ -41,8 +41,8 @@ pub use crate::mount::{
 };
 pub use crate::probe::{Probe, in_child, probe_nf_tables, probe_seccomp_listener};
 pub use crate::process::{
-    Child, Namespaces, Reaped, children_peak_rss, close_from, exec, exit_now, fork,
-    is_single_threaded, kill_all_others, own_working_folder, reap, reap_zombies, set_umask,
+    Child, Namespaces, Reaped, children_peak_rss, close_all_but, close_all_on_exec, exec, exit_now,
+    fork, is_single_threaded, kill_all_others, own_working_folder, reap, reap_zombies, set_umask,
     spawn_in,
 };
 pub use crate::signal::{SignalQueue, reset_signals};

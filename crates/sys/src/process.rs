@@ -5,7 +5,7 @@
 
 use std::convert::Infallible;
 use std::ffi::CString;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
@@ -138,12 +138,34 @@ fn null_terminated(strings: &[CString]) -> Vec<*const libc::c_char> {
         .collect()
 }
 
-/// Closes every descriptor from `first` on.
-pub fn close_from(first: RawFd) -> Result<()> {
-    let first = u32::try_from(first).map_err(|_| Errno::BADF)?;
-    // SAFETY: the caller gives these descriptors up; owners above `first` in
-    // this process are not used after it (the process execs or exits).
-    check(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) })?;
+/// Closes every descriptor but the standard streams and `kept`.
+///
+/// For a process that was just forked, before anything else is opened: other
+/// owners of descriptors in it must not be used afterwards.
+pub fn close_all_but(kept: &[BorrowedFd<'_>]) -> Result<()> {
+    let mut kept: Vec<u32> = kept
+        .iter()
+        .map(|fd| fd.as_raw_fd().cast_unsigned())
+        .collect();
+    kept.sort_unstable();
+    let mut first = 3;
+    for fd in kept {
+        if fd > first {
+            close_range(first, fd - 1, 0)?;
+        }
+        first = first.max(fd.saturating_add(1));
+    }
+    close_range(first, u32::MAX, 0)
+}
+
+/// Lets no descriptor but the standard streams survive the next `execve`.
+pub fn close_all_on_exec() -> Result<()> {
+    close_range(3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC)
+}
+
+fn close_range(first: u32, last: u32, flags: libc::c_uint) -> Result<()> {
+    // SAFETY: the callers of the functions above give these descriptors up.
+    check(unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) })?;
     Ok(())
 }
 

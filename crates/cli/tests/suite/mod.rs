@@ -1,8 +1,14 @@
 //! One file per promise.
 
+mod bad_input;
+mod doctor;
 mod exit_codes;
+mod ordinary_work;
+mod policy_commands;
+mod report;
 mod signals;
 mod smoke;
+mod streams;
 mod terminal;
 
 use std::path::Path;

@@ -59,7 +59,7 @@ fn git_makes_a_repository_and_its_history() {
         git stash pop -q
         git checkout -q -- file
         git gc -q
-        git fsck 2>&1
+        git fsck --no-dangling 2>&1
         git status --short
         git log --format=%s"
     );
@@ -163,7 +163,10 @@ fn pip_installs_a_wheel_into_an_environment() {
 #[test]
 fn npm_installs_a_folder() {
     let folder = Folder::new();
-    folder.write("package/package.json", r#"{"name": "tiny", "version": "1.0.0"}"#);
+    folder.write(
+        "package/package.json",
+        r#"{"name": "tiny", "version": "1.0.0"}"#,
+    );
     folder.write("package/index.js", "module.exports = 42;\n");
     folder.write(
         "app/package.json",
@@ -172,7 +175,7 @@ fn npm_installs_a_folder() {
     let script = "cd app
         npm install --offline --no-audit --no-fund ../package >&2
         npm test --silent";
-    // npm looks for a newer npm, which is refused and does no harm.
+    // npm keeps logs in the home folder, and does without.
     let outcome = inside(folder.path(), &format!("set -e\n{script}")).expect_code(0);
     assert_eq!(outcome.stdout, "42\n");
 }
@@ -190,8 +193,10 @@ fn cargo_builds_and_runs_a_crate() {
         "[package]\nname = \"tiny\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n",
     );
     folder.write("src/main.rs", "fn main() { println!(\"{}\", 6 * 7) }\n");
-    let script = format!("cd .; {} run -q --offline", cargo.display());
-    assert_eq!(works(&folder, &script), "42\n");
+    // Cargo tries to lock its cache in the home folder, and does without.
+    let script = format!("{} run -q --offline", cargo.display());
+    let outcome = inside(folder.path(), &script).expect_code(0);
+    assert_eq!(outcome.stdout, "42\n");
 }
 
 #[test]
@@ -206,13 +211,16 @@ fn make_builds_in_parallel() {
     }
     works(&folder, "make -s -j4");
     assert_eq!(folder.read("all"), "a.inb.inc.in");
-    assert_eq!(works(&folder, "make -q all || echo again"), "again\n");
+    assert_eq!(works(&folder, "make -q a && echo current"), "current\n");
 }
 
 #[test]
 fn a_c_program_is_compiled() {
     let folder = Folder::new();
-    folder.write("a.c", "#include <stdio.h>\nint main(void) { puts(\"built\"); return 0; }\n");
+    folder.write(
+        "a.c",
+        "#include <stdio.h>\nint main(void) { puts(\"built\"); return 0; }\n",
+    );
     assert_eq!(works(&folder, "cc -o a a.c && ./a"), "built\n");
 }
 
@@ -401,13 +409,18 @@ fn shared_memory_and_locks_work() {
 fn files_are_the_starters_own_afterwards() {
     use std::os::unix::fs::MetadataExt;
     let folder = Folder::new();
-    works(&folder, "umask 027; mkdir made; echo x > made/file; ln -s file made/link");
+    works(
+        &folder,
+        "umask 027; mkdir made; echo x > made/file; ln -s file made/link",
+    );
     let own = std::fs::metadata(folder.path()).expect("the folder");
     for name in ["made", "made/file", "made/link"] {
         let made = std::fs::symlink_metadata(folder.join(name)).expect("an entry");
         assert_eq!((made.uid(), made.gid()), (own.uid(), own.gid()), "{name}");
     }
-    let mode = std::fs::metadata(folder.join("made/file")).expect("a file").mode();
+    let mode = std::fs::metadata(folder.join("made/file"))
+        .expect("a file")
+        .mode();
     assert_eq!(mode & 0o777, 0o640);
 }
 
@@ -463,7 +476,10 @@ fn the_environment_is_what_the_flags_say() {
         .folder(folder.path())
         .run()
         .expect_code(0);
-    assert_eq!(outcome.stdout, format!("b c=d,yes,,{},1\n", folder.path().display()));
+    assert_eq!(
+        outcome.stdout,
+        format!("b c=d,yes,,{},1\n", folder.path().display())
+    );
 }
 
 #[test]
@@ -471,7 +487,11 @@ fn nested_runs_say_why_they_cannot() {
     let folder = Folder::new();
     std::fs::copy(super::terminal::binary(), folder.join("rf")).expect("a copy");
     let outcome = run_words(&folder, &["./rf", "run", "--", "true"]).expect_code(125);
-    assert!(outcome.stderr.contains("ringfence: error["), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("ringfence: error["),
+        "{}",
+        outcome.stderr
+    );
     assert!(outcome.stderr.contains("hint: "), "{}", outcome.stderr);
 }
 
@@ -481,5 +501,8 @@ fn run_words(folder: &Folder, words: &[&str]) -> Outcome {
 }
 
 fn make_executable(path: &Path) {
-    Program::new("chmod").args(["755".as_ref(), path.as_os_str()]).run().expect_code(0);
+    Program::new("chmod")
+        .args(["755".as_ref(), path.as_os_str()])
+        .run()
+        .expect_code(0);
 }

@@ -55,7 +55,9 @@ fn a_gibibyte_of_input_flows_without_piling_up() {
     let running = ringfence()
         .args(["run", "--", "sh", "-c", script])
         .folder(folder.path())
-        .with(|command| drop(command.stdin(Stdio::from(pipe))))
+        .with(|command| {
+            command.stdin(pipe);
+        })
         .start();
     wait_long_for(&folder, "counted");
     let peak = peak_memory(&running);
@@ -69,9 +71,8 @@ fn a_gibibyte_of_input_flows_without_piling_up() {
 #[test]
 fn a_gibibyte_of_output_flows_without_piling_up() {
     let folder = Folder::new();
-    let script = format!(
-        "head -c {GIB} /dev/zero; echo > written; while [ ! -e go ]; do sleep 0.02; done"
-    );
+    let script =
+        format!("head -c {GIB} /dev/zero; echo > written; while [ ! -e go ]; do sleep 0.02; done");
     let mut running = ringfence()
         .args(["run", "--", "sh", "-c", &script])
         .folder(folder.path())
@@ -101,20 +102,27 @@ fn every_byte_passes_unchanged() {
     let pipes = "\"$RF\" run -- cat < in | cat > through-pipe && cat in | \"$RF\" run -- cat > through-file";
     outside(&folder, pipes).expect_code(0);
     for name in ["through-pipe", "through-file"] {
-        assert!(std::fs::read(folder.join(name)).expect("a file") == bytes, "{name}");
+        assert!(
+            std::fs::read(folder.join(name)).expect("a file") == bytes,
+            "{name}"
+        );
     }
 }
 
 #[test]
 fn output_and_error_stay_apart() {
     let outcome = inside(Folder::new().path(), "echo out; echo err >&2; echo out").expect_code(0);
-    assert_eq!((outcome.stdout.as_str(), outcome.stderr.as_str()), ("out\nout\n", "err\n"));
+    assert_eq!(
+        (outcome.stdout.as_str(), outcome.stderr.as_str()),
+        ("out\nout\n", "err\n")
+    );
 }
 
 #[test]
 fn one_stream_for_both_keeps_the_order() {
     let folder = Folder::new();
-    let script = "\"$RF\" run -- sh -c 'for i in 1 2 3; do echo o$i; echo e$i >&2; done' > both 2>&1";
+    let script =
+        "\"$RF\" run -- sh -c 'for i in 1 2 3; do echo o$i; echo e$i >&2; done' > both 2>&1";
     outside(&folder, script).expect_code(0);
     assert_eq!(folder.read("both"), "o1\ne1\no2\ne2\no3\ne3\n");
 }
@@ -131,7 +139,8 @@ fn input_that_is_not_read_does_no_harm() {
 
 #[test]
 fn input_is_left_for_the_next_reader() {
-    let script = "printf 'one\\ntwo\\n' | { \"$RF\" run -- sh -c 'read line; echo \"in: $line\"'; cat; }";
+    let script =
+        "printf 'one\\ntwo\\n' | { \"$RF\" run -- sh -c 'read line; echo \"in: $line\"'; cat; }";
     let outcome = outside(&Folder::new(), script).expect_code(0);
     assert_eq!(outcome.stdout, "in: one\ntwo\n");
 }
@@ -185,7 +194,11 @@ fn all_streams_closed_are_handled() {
 #[test]
 fn a_full_device_as_output_is_the_commands_own_failure() {
     let folder = Folder::new();
-    outside(&folder, "\"$RF\" run -- sh -c 'echo x || exit 3' > /dev/full").expect_code(3);
+    outside(
+        &folder,
+        "\"$RF\" run -- sh -c 'echo x || exit 3' > /dev/full",
+    )
+    .expect_code(3);
 }
 
 #[test]
@@ -195,10 +208,16 @@ fn a_folder_as_a_stream_is_refused() {
     let outcome = ringfence()
         .args(["run", "--", "sh", "-c", "echo > ran"])
         .folder(folder.path())
-        .with(|command| drop(command.stdin(here)))
+        .with(|command| {
+            command.stdin(here);
+        })
         .run()
         .expect_code(125);
-    assert!(outcome.stderr.contains("error[stream-is-folder]"), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("error[stream-is-folder]"),
+        "{}",
+        outcome.stderr
+    );
     assert!(!folder.has("ran"));
 }
 
@@ -229,6 +248,10 @@ fn standard_streams_can_be_opened_by_name() {
 #[test]
 fn an_output_file_can_be_opened_by_name() {
     let folder = Folder::new();
-    outside(&folder, "\"$RF\" run -- sh -c 'echo words > /dev/stdout' > out").expect_code(0);
+    outside(
+        &folder,
+        "\"$RF\" run -- sh -c 'echo words > /dev/stdout' > out",
+    )
+    .expect_code(0);
     assert_eq!(folder.read("out"), "words\n");
 }

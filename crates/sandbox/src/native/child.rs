@@ -43,6 +43,7 @@ fn prepare(plan: &Plan, terminal: Option<&OwnedFd>, channel: &Channel) -> Result
     rustix::process::chdir(plan.working_folder()).at(Step::WorkingFolder, plan.working_folder())?;
     sys::set_umask(plan.umask());
     sys::drop_capabilities().during(Step::Capabilities)?;
+    sys::close_all_on_exec().during(Step::CloseDescriptors)?;
     let listener =
         sys::seccomp::install_with_listener(&filters::watched()).during(Step::Listener)?;
     tell(channel, &Event::Started, &[listener.as_fd()]).during(Step::Channel)?;

@@ -95,6 +95,10 @@ pub(super) fn hardening() -> Filter {
     // Its flags are in memory, where they could change after the check; libc
     // falls back to `clone`, whose flags are in a register.
     rules.push(Rule::always(libc::SYS_clone3, NO_SUCH_CALL));
+    // Of the limits of others, those of the init would matter: it could be
+    // made to die before it looked at what was left behind.
+    let own = Test::equals(0, 0);
+    rules.push(Rule::always(libc::SYS_prlimit64, NOT_PERMITTED).when(&[own], Action::Allow));
     rules.extend(set_id_rules());
     rules.extend(
         REFUSED

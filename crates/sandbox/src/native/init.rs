@@ -42,6 +42,7 @@ fn start<'a>(
     given: GivenTrees,
     supervisor: &'a Channel,
 ) -> Result<Life<'a>, Failure> {
+    close_inherited(&given, supervisor)?;
     take_ids(plan, supervisor)?;
     // After the change of ids, which would clear it. A supervisor that died
     // before this shows as the end of its channel.
@@ -88,6 +89,17 @@ fn start<'a>(
             .and_then(|limit| Instant::now().checked_add(limit.saturating_add(MARGIN))),
         timed_out: false,
     })
+}
+
+/// Lets go of every descriptor that the caller of ringfence had open: a folder
+/// among them would be a way round all mounts (as in CVE-2024-21626).
+fn close_inherited(given: &GivenTrees, supervisor: &Channel) -> Result<(), Failure> {
+    let kept: Vec<_> = given
+        .values()
+        .map(AsFd::as_fd)
+        .chain([supervisor.as_fd()])
+        .collect();
+    sys::close_all_but(&kept).during(Step::CloseDescriptors)
 }
 
 /// Maps the ids, or waits until the supervisor, which has the right to map

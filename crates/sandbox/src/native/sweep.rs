@@ -3,10 +3,11 @@
 //!
 //! Everything else inside is dead by then, so nothing moves underneath.
 
-use std::path::Path;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
 
 use super::broker::Broker;
-use crate::git::dangerous_setting;
+use crate::git::{HEAD, dangerous_setting};
 use crate::wire::{Operation, Refusal, RefusalKind};
 
 /// What a thing is renamed to.
@@ -16,21 +17,19 @@ const LARGEST_CONFIG: u64 = 256 * 1024;
 
 /// Puts dangerous leftovers out of effect by renaming them, and reports each.
 pub(super) fn sweep(broker: &mut Broker) {
-    let folders: Vec<_> = broker
-        .repositories()
-        .iter()
-        .map(Path::to_path_buf)
-        .collect();
-    for folder in folders {
-        for (name, reason) in findings(&folder) {
-            let path = folder.join(name);
-            let aside = folder.join(format!("{name}.{QUARANTINE}"));
-            let outcome = match std::fs::rename(&path, &aside) {
-                Ok(()) => format!("{reason}; renamed to {name}.{QUARANTINE}"),
-                Err(error) => format!("{reason}; could not be renamed: {error}"),
+    let mut refusals = Vec::new();
+    for folder in broker.made().repositories() {
+        // By descriptor: whatever the folder is called now, it is this one.
+        let by_descriptor = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
+        for (name, reason) in findings(&by_descriptor) {
+            let aside = format!("{name}.{QUARANTINE}");
+            let outcome = match rustix::fs::renameat(folder, name, folder, &aside) {
+                Ok(()) => format!("{reason}; renamed to {aside}"),
+                Err(errno) => format!("{reason}; could not be renamed: {errno}"),
             };
-            let subject = path.display().to_string();
-            broker.note(Refusal::new(
+            let real = std::fs::read_link(&by_descriptor).unwrap_or_default();
+            let subject = real.join(name).display().to_string();
+            refusals.push(Refusal::new(
                 RefusalKind::File,
                 Operation::LeftBehind,
                 &subject,
@@ -38,6 +37,9 @@ pub(super) fn sweep(broker: &mut Broker) {
             ));
         }
     }
+    refusals
+        .into_iter()
+        .for_each(|refusal| broker.note(refusal));
 }
 
 /// What is wrong with the repository whose Git folder is `folder`.
@@ -94,12 +96,17 @@ fn live_hook(folder: &Path) -> Option<String> {
         })
 }
 
-/// A work tree added by Git takes its configuration from two folders up.
+/// A work tree added by Git takes its configuration from two folders up, which
+/// must be a repository: then it was guarded, or is looked at itself.
 fn is_plain_common_folder(path: &Path) -> bool {
     match std::fs::symlink_metadata(path) {
         Err(_) => true,
         Ok(metadata) if !metadata.is_file() || metadata.len() > 64 => false,
-        Ok(_) => std::fs::read_to_string(path).is_ok_and(|text| text.trim() == "../.."),
+        Ok(_) => {
+            let is_two_up = std::fs::read_to_string(path).is_ok_and(|text| text.trim() == "../..");
+            let common = path.with_file_name("..").join("..");
+            is_two_up && std::fs::symlink_metadata(common.join(HEAD)).is_ok()
+        }
     }
 }
 
@@ -114,7 +121,9 @@ mod tests {
     #[test]
     fn g4_live_hooks_and_dangerous_configuration_are_found() {
         let folder = tempfile::tempdir().unwrap();
-        let git = folder.path();
+        let git = &folder.path().join("worktrees/w");
+        std::fs::create_dir_all(git).unwrap();
+        std::fs::write(folder.path().join("HEAD"), "").unwrap();
         std::fs::write(git.join("config"), "[core]\n\tbare = false\n").unwrap();
         std::fs::create_dir(git.join("hooks")).unwrap();
         std::fs::write(git.join("hooks/pre-commit.sample"), "").unwrap();

@@ -67,7 +67,7 @@ pub(super) fn survey(
         frozen: Vec::new(),
         denied,
     };
-    files.frozen = files.existing_guarded(rules);
+    files.guard_existing(rules);
     Ok(files)
 }
 
@@ -227,28 +227,36 @@ fn fixed_part(pattern: &str) -> PathBuf {
 }
 
 impl Files {
-    /// Guarded names that are there now, below a writable place.
-    fn existing_guarded(&self, rules: &Filesystem) -> Vec<PathBuf> {
+    /// Guards what protected names at the top of a writable place lead to by
+    /// links, and notes which guarded places are there now.
+    fn guard_existing(&mut self, rules: &Filesystem) {
         let mut existing: Vec<PathBuf> = self
             .denied
             .iter()
-            .filter(|path| self.is_writable(path))
+            .filter(|path| path.exists())
             .cloned()
             .collect();
         for place in self.writable.iter().filter(|place| place.is_folder) {
             for name in rules.protect.iter().map(|name| &name.value) {
                 match name {
-                    ProtectedName::Components(name) => existing.push(place.path.join(name)),
+                    ProtectedName::Components(name) => {
+                        let found = below(&place.path, name);
+                        if found.by_link {
+                            self.denied.push(found.path.clone());
+                        }
+                        existing.extend(found.exists.then_some(found.path));
+                    }
                     ProtectedName::GitInternals => {
-                        existing.extend(
-                            ["config", "hooks"].map(|name| place.path.join(".git").join(name)),
-                        );
+                        for name in [".git/config", ".git/hooks"] {
+                            let found = below(&place.path, Path::new(name));
+                            existing.extend((found.exists && !found.by_link).then_some(found.path));
+                        }
                     }
                 }
             }
         }
-        existing.retain(|path| is_plain(path));
-        existing
+        existing.retain(|path| self.is_writable(path));
+        self.frozen = existing;
     }
 
     pub(super) fn is_writable(&self, path: &Path) -> bool {
@@ -294,9 +302,45 @@ impl Files {
     }
 }
 
-/// There, and not a link: a mount on a link would be a mount on its target.
-fn is_plain(path: &Path) -> bool {
-    std::fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.file_type().is_symlink())
+/// Where a name below a folder leads.
+struct Below {
+    path: PathBuf,
+    exists: bool,
+    by_link: bool,
+}
+
+/// Looks at `name` below `folder`, whose own path has no links. Most names are
+/// not there, which takes one call to see.
+fn below(folder: &Path, name: &Path) -> Below {
+    let mut so_far = folder.to_path_buf();
+    for component in name.components() {
+        so_far.push(component);
+        match std::fs::symlink_metadata(&so_far) {
+            Ok(metadata) if metadata.file_type().is_symlink() => {
+                let path = absolute(&folder.join(name));
+                let exists = path.exists();
+                return Below {
+                    path,
+                    exists,
+                    by_link: true,
+                };
+            }
+            Ok(_) => {}
+            Err(_) => {
+                let path = folder.join(name);
+                return Below {
+                    path,
+                    exists: false,
+                    by_link: false,
+                };
+            }
+        }
+    }
+    Below {
+        path: so_far,
+        exists: true,
+        by_link: false,
+    }
 }
 
 #[cfg(test)]
@@ -331,5 +375,20 @@ mod tests {
         let real = folder.path().canonicalize().unwrap();
         std::os::unix::fs::symlink(&real, real.join("link")).unwrap();
         assert_eq!(absolute(&real.join("link/none/x")), real.join("none/x"));
+    }
+
+    #[test]
+    fn links_in_place_of_protected_names_are_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = folder.path().canonicalize().unwrap();
+        std::fs::create_dir(real.join("agent")).unwrap();
+        std::os::unix::fs::symlink("agent", real.join(".claude")).unwrap();
+        let found = below(&real, Path::new(".claude/commands"));
+        assert_eq!(
+            (found.path, found.exists, found.by_link),
+            (real.join("agent/commands"), false, true)
+        );
+        let missing = below(&real, Path::new(".bashrc"));
+        assert!(!missing.exists && !missing.by_link);
     }
 }

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use ringfence_sys::Errno;
 use rustix::fs::{Mode, OFlags};
 
-use super::caller::{Caller, Lead, as_descriptor, path_of};
+use super::caller::{Caller, Lead, as_descriptor};
 use super::{Broker, Outcome, value};
 use crate::wire::Operation;
 
@@ -25,7 +25,7 @@ impl Broker {
         } else {
             existing(caller, base, &path, flags & libc::AT_SYMLINK_NOFOLLOW == 0)?
         };
-        self.judge_place(&place)?;
+        self.judge_place(Operation::ChangeMode, &place)?;
         let link = format!("/proc/self/fd/{}", place.as_raw_fd());
         rustix::fs::chmod(link, permissions(mode))?;
         value(0)
@@ -38,7 +38,7 @@ impl Broker {
         mode: u64,
     ) -> Outcome {
         let file = caller.open_file(as_descriptor(number))?;
-        self.judge_place(&file)?;
+        self.judge_place(Operation::ChangeMode, &file)?;
         rustix::fs::fchmod(&file, permissions(mode))?;
         value(0)
     }
@@ -46,7 +46,7 @@ impl Broker {
     pub(super) fn truncate(&mut self, caller: &Caller<'_>, path: u64, length: u64) -> Outcome {
         let path = caller.path(path)?;
         let place = existing(caller, super::caller::CURRENT_FOLDER, &path, true)?;
-        self.judge_place(&place)?;
+        self.judge_place(Operation::Write, &place)?;
         if length > i64::MAX.cast_unsigned() {
             return Err(Errno::INVAL);
         }
@@ -55,18 +55,6 @@ impl Broker {
         let file = rustix::fs::open(link, flags, Mode::empty())?;
         rustix::fs::ftruncate(file, length)?;
         value(0)
-    }
-
-    fn judge_place(&mut self, place: &OwnedFd) -> Result<(), Errno> {
-        if rustix::fs::fstatfs(place)?.f_type == libc::PROC_SUPER_MAGIC {
-            return Err(Errno::PERM);
-        }
-        let path = path_of(place)?;
-        if self.guard.rule_for(&path).is_none() && !self.is_old_control(&path) {
-            return Ok(());
-        }
-        self.refuse(Operation::ChangeMode, &path, "protected name");
-        Err(super::GUARDED)
     }
 }
 

@@ -11,6 +11,8 @@ use ringfence_sys::{self as sys, Errno};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
 
+use crate::view::FileId;
+
 /// `AT_FDCWD` as it stands in a register.
 pub(super) const CURRENT_FOLDER: u64 = libc::AT_FDCWD.cast_unsigned() as u64;
 
@@ -30,6 +32,8 @@ pub(super) struct Spot {
     pub(super) folder: OwnedFd,
     pub(super) name: OsString,
     path: PathBuf,
+    /// As the caller wrote it, from where it started.
+    written: PathBuf,
 }
 
 /// Where a path leads when it may also be an open file of the caller.
@@ -219,6 +223,7 @@ impl Spot {
         if name.len() > 255 {
             return Err(Errno::NAMETOOLONG);
         }
+        let written = path_of(&base)?.join(OsStr::from_bytes(trimmed));
         let folder = rustix::fs::openat2(
             base,
             OsStr::from_bytes(folder),
@@ -234,25 +239,53 @@ impl Spot {
                 errno
             }
         })?;
-        Self::new(folder, OsStr::from_bytes(name))
+        Self::new(folder, OsStr::from_bytes(name), written)
     }
 
-    fn new(folder: OwnedFd, name: &OsStr) -> Result<Self, Errno> {
+    fn new(folder: OwnedFd, name: &OsStr, written: PathBuf) -> Result<Self, Errno> {
+        let path = path_of(&folder)?.join(name);
         // A file of `/proc` opened by the init would have the init's rights.
-        if rustix::fs::fstatfs(&folder)?.f_type == libc::PROC_SUPER_MAGIC {
+        if path.starts_with("/proc") {
             return Err(Errno::ACCESS);
         }
-        let path = path_of(&folder)?.join(name);
         Ok(Self {
             folder,
             name: name.to_owned(),
             path,
+            written,
         })
+    }
+
+    /// The spot of an open place, if it still has the name it was opened by.
+    pub(super) fn of_place(place: &OwnedFd) -> Result<Self, Errno> {
+        let path = path_of(place)?;
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(Errno::NOENT);
+        };
+        let folder = rustix::fs::openat2(
+            rustix::fs::CWD,
+            parent,
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+            ResolveFlags::NO_SYMLINKS,
+        )?;
+        let spot = Self::new(folder, name, path.clone())?;
+        let same = spot.status()?.is_some_and(|found| {
+            rustix::fs::fstat(place)
+                .is_ok_and(|held| FileId::of_stat(&found) == FileId::of_stat(&held))
+        });
+        if same { Ok(spot) } else { Err(Errno::NOENT) }
     }
 
     /// The whole path, with every link on the way resolved.
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The whole path as the caller wrote it; links in it may have led
+    /// elsewhere.
+    pub(super) fn written(&self) -> &Path {
+        &self.written
     }
 
     /// What is there now, not following a link.
@@ -274,31 +307,37 @@ impl Spot {
         }
     }
 
-    /// Whether anything is at `below` under this spot.
+    /// Whether anything is, or may be, at `below` under this spot: what cannot
+    /// be looked at counts as there.
     pub(super) fn holds(&self, below: &Path) -> bool {
-        let path = Path::new(&self.name).join(below);
-        rustix::fs::statat(&self.folder, path, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+        may_exist(&self.folder, &Path::new(&self.name).join(below))
     }
 
-    /// Whether `folder`, this spot or one above it, is a Git folder. Asked by
-    /// way of the descriptor, never by path.
-    pub(super) fn is_repository(&self, folder: &Path) -> bool {
-        let Ok(rest) = self.path.strip_prefix(folder) else {
-            return false;
-        };
-        // The spot's own folder is one level above its name.
-        let mut up = match rest.components().count() {
-            0 => PathBuf::from(&self.name),
-            levels => std::iter::repeat_n("..", levels - 1).collect(),
-        };
-        if up.as_os_str().is_empty() {
-            up.push(".");
-        }
-        let exists = |name: &str| {
-            rustix::fs::statat(&self.folder, up.join(name), AtFlags::SYMLINK_NOFOLLOW).is_ok()
-        };
-        exists("HEAD") && (exists("objects") || exists("commondir") || exists("refs"))
+    /// The identity of the spot's folder.
+    pub(super) fn folder_id(&self) -> Result<FileId, Errno> {
+        rustix::fs::fstat(&self.folder).map(|status| FileId::of_stat(&status))
     }
+
+    /// The folder `levels` above the spot's own, by descriptor.
+    pub(super) fn ancestor(&self, levels: usize) -> Result<OwnedFd, Errno> {
+        let up: PathBuf = std::iter::once(".")
+            .chain(std::iter::repeat_n("..", levels))
+            .collect();
+        rustix::fs::openat(
+            &self.folder,
+            up,
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+    }
+}
+
+/// Whether anything is, or may be, at `path` from `folder`.
+pub(super) fn may_exist(folder: &OwnedFd, path: &Path) -> bool {
+    !matches!(
+        rustix::fs::statat(folder, path, AtFlags::SYMLINK_NOFOLLOW),
+        Err(Errno::NOENT | Errno::NOTDIR)
+    )
 }
 
 /// A name that stands for something only the caller has.
@@ -395,20 +434,22 @@ mod tests {
     }
 
     #[test]
-    fn repositories_are_seen_from_any_depth() {
+    fn what_cannot_be_looked_at_counts_as_there() {
         let folder = tempfile::tempdir().unwrap();
-        let git = folder.path().canonicalize().unwrap().join("r/.git");
-        std::fs::create_dir_all(git.join("hooks/deep")).unwrap();
-        std::fs::create_dir(git.join("objects")).unwrap();
-        let at = |path: PathBuf| {
-            let root = rustix::fs::open("/", OFlags::PATH, Mode::empty()).unwrap();
-            Spot::below(root, path.as_os_str()).unwrap()
-        };
-        assert!(!at(git.join("config")).is_repository(&git));
-        std::fs::write(git.join("HEAD"), "").unwrap();
-        for below in ["config", "hooks/x", "hooks/deep/x"] {
-            assert!(at(git.join(below)).is_repository(&git), "{below}");
-        }
-        assert!(at(git.clone()).is_repository(&git));
+        let opened = rustix::fs::open(folder.path(), OFlags::PATH, Mode::empty()).unwrap();
+        assert!(!may_exist(&opened, Path::new("none")));
+        std::os::unix::fs::symlink("loop", folder.path().join("loop")).unwrap();
+        assert!(may_exist(&opened, Path::new("loop/x")));
+    }
+
+    #[test]
+    fn a_place_is_known_by_its_present_name_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().canonicalize().unwrap().join("f");
+        std::fs::write(&file, "").unwrap();
+        let place = rustix::fs::open(&file, OFlags::PATH, Mode::empty()).unwrap();
+        assert_eq!(Spot::of_place(&place).unwrap().path(), file);
+        std::fs::remove_file(&file).unwrap();
+        assert!(Spot::of_place(&place).is_err());
     }
 }

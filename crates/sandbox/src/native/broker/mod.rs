@@ -15,17 +15,19 @@ mod open;
 mod socket;
 mod worker;
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ringfence_sys::seccomp::{Answer, Listener, Notification};
 use ringfence_sys::{Errno, UnixDiag};
 
-use self::caller::{Caller, Spot};
+use self::caller::{Caller, Spot, may_exist, path_of};
 use self::worker::Workers;
 use super::refusals::Refusals;
-use crate::git::{CONTROL_NAMES, NewRepositories};
+use crate::git::{CONTROL_NAMES, HEAD, Made};
 use crate::guard::{Guard, GuardRule};
+use crate::view::FileId;
 use crate::wire::{Operation, Refusal, RefusalKind};
 
 /// What a guarded name answers: as if it were on a read-only file system,
@@ -36,7 +38,7 @@ const GUARDED: Errno = Errno::ROFS;
 pub(super) struct Broker {
     listener: Arc<Listener>,
     guard: Guard,
-    repositories: NewRepositories,
+    made: Made,
     sockets: Arc<UnixDiag>,
     workers: Workers,
     refusals: Refusals,
@@ -60,7 +62,7 @@ impl Broker {
         Self {
             listener: Arc::new(listener),
             guard,
-            repositories: NewRepositories::default(),
+            made: Made::default(),
             sockets: Arc::new(sockets),
             workers: Workers::default(),
             refusals: Refusals::default(),
@@ -77,8 +79,8 @@ impl Broker {
         &self.refusals
     }
 
-    pub(super) fn repositories(&self) -> &NewRepositories {
-        &self.repositories
+    pub(super) fn made(&self) -> &Made {
+        &self.made
     }
 
     pub(super) fn take_new_refusals(&mut self) -> Vec<Refusal> {
@@ -174,10 +176,14 @@ impl Broker {
     fn judge(&mut self, operation: Operation, spot: &Spot) -> Result<(), Errno> {
         let path = spot.path();
         self.judged = Some((operation, path.to_path_buf()));
-        let rule = match self.guard.rule_for(path) {
+        let rule = self
+            .guard
+            .rule_for(path)
+            .or_else(|| self.guard.rule_for(spot.written()));
+        let rule = match rule {
             Some(GuardRule::Name(name)) => format!("protected name {name}"),
             Some(GuardRule::Denied) => "write denied by the policy".to_owned(),
-            None if self.guard.covers(path) => match self.git_rule(spot) {
+            None if self.guard.covers(path) => match self.git_rule(spot)? {
                 Some(rule) => rule.to_owned(),
                 None => return Ok(()),
             },
@@ -186,6 +192,24 @@ impl Broker {
         self.judged = None;
         self.refuse(operation, path, &rule);
         Err(GUARDED)
+    }
+
+    /// The same for a place that the caller holds open or that was reached by
+    /// a descriptor. A place that has no name any more is nobody's.
+    fn judge_place(&mut self, operation: Operation, place: &OwnedFd) -> Result<(), Errno> {
+        let path = path_of(place)?;
+        if path.starts_with("/proc") {
+            return Err(Errno::ACCESS);
+        }
+        match Spot::of_place(place) {
+            Ok(spot) => self.judge(operation, &spot),
+            Err(_) if !self.guard.covers(&path) => Ok(()),
+            Err(Errno::NOENT) if rustix::fs::fstat(place)?.st_nlink == 0 => Ok(()),
+            Err(_) => {
+                self.refuse(operation, &path, "place whose name cannot be checked");
+                Err(GUARDED)
+            }
+        }
     }
 
     fn refuse(&mut self, operation: Operation, path: &Path, rule: &str) {
@@ -199,66 +223,75 @@ impl Broker {
         }
     }
 
-    /// Hooks and configuration of a repository that was there before.
-    fn git_rule(&self, spot: &Spot) -> Option<&'static str> {
-        let path = spot.path();
-        let (folder, below) = control_entry(path)?;
-        if !self.guard.guards_git_entry(&first_component(below)) || !spot.is_repository(&folder) {
-            return None;
+    /// What of a Git repository may not be touched: hooks and configuration of
+    /// one that was there before, and live hooks of a new one.
+    fn git_rule(&self, spot: &Spot) -> Result<Option<&'static str>, Errno> {
+        let Some((levels, below)) = control_entry(spot.path()) else {
+            return Ok(None);
+        };
+        if !self.guard.guards_git_entry(&first_component(below)) {
+            return Ok(None);
         }
-        if !self.repositories.contains(&folder) {
-            return Some("hooks and configuration of a repository");
+        let folder = spot.ancestor(levels)?;
+        let id = FileId::of_stat(&rustix::fs::fstat(&folder)?);
+        if self.made.has_repository(id) {
+            let is_live_hook = below.components().count() == 2
+                && first_component(below).eq_ignore_ascii_case("hooks")
+                && below
+                    .extension()
+                    .is_none_or(|extension| extension != "sample");
+            return Ok(is_live_hook.then_some("live hook of a new repository"));
         }
-        let is_live_hook = below.components().count() == 2
-            && below.starts_with("hooks")
-            && below
-                .extension()
-                .is_none_or(|extension| extension != "sample");
-        is_live_hook.then_some("live hook of a new repository")
+        let is_repository = is_git_name(&path_of(&folder)?) || may_exist(&folder, Path::new(HEAD));
+        let is_old = is_repository && !self.made.has_folder(id);
+        Ok(is_old.then_some("hooks and configuration of a repository"))
     }
 
-    /// Whether `path` is part of what controls a repository from before.
-    fn is_old_control(&self, path: &Path) -> bool {
-        control_entry(path).is_some_and(|(folder, below)| {
-            self.guard.covers(path)
-                && self.guard.guards_git_entry(&first_component(below))
-                && !self.repositories.contains(&folder)
-                && folder.join("HEAD").exists()
-        })
-    }
-
-    /// Notes that `spot` now exists: a `HEAD` makes its folder a repository.
-    fn made(&mut self, spot: &Spot) -> Result<(), Errno> {
+    /// Called before a name is made: a folder that gets a `HEAD` becomes a
+    /// repository, which is looked at when the run ends.
+    fn before_making(&mut self, operation: Operation, spot: &Spot) -> Result<(), Errno> {
         if !is_head(spot.path()) || !self.guard.covers(spot.path()) {
             return Ok(());
         }
-        let folder = spot.path().parent().unwrap_or(Path::new("/"));
-        if self.repositories.note(folder) {
-            Ok(())
-        } else {
-            Err(Errno::NOSPC)
+        let id = spot.folder_id()?;
+        let is_old = may_exist(&spot.folder, Path::new(HEAD)) && !self.made.has_repository(id);
+        if is_old {
+            return Ok(());
         }
+        let folder = rustix::io::fcntl_dupfd_cloexec(&spot.folder, 3)?;
+        if self.made.repository(id, folder) {
+            return Ok(());
+        }
+        self.refuse(operation, spot.path(), "too many new repositories");
+        Err(Errno::NOSPC)
     }
 }
 
 fn is_head(path: &Path) -> bool {
     path.file_name()
-        .is_some_and(|name| name.eq_ignore_ascii_case("HEAD"))
+        .is_some_and(|name| name.eq_ignore_ascii_case(HEAD))
 }
 
-/// Splits a path at the entry that controls what Git runs: the Git folder and
-/// the rest, which starts with one of [`CONTROL_NAMES`].
-fn control_entry(path: &Path) -> Option<(PathBuf, &Path)> {
+fn is_git_name(path: &Path) -> bool {
+    path.file_name()
+        .is_some_and(|name| name.eq_ignore_ascii_case(".git"))
+}
+
+/// Finds the entry of a path that controls what Git runs: how many folders
+/// above the path's own folder the Git folder would be, and the rest from
+/// there, which starts with one of [`CONTROL_NAMES`].
+fn control_entry(path: &Path) -> Option<(usize, &Path)> {
     let is_control = |name: &std::ffi::OsStr| {
         CONTROL_NAMES
             .iter()
             .any(|control| name.eq_ignore_ascii_case(control))
     };
     path.ancestors()
-        .filter(|ancestor| ancestor.file_name().is_some_and(is_control))
-        .find_map(|ancestor| {
-            let folder = ancestor.parent()?;
-            Some((folder.to_path_buf(), path.strip_prefix(folder).ok()?))
+        .enumerate()
+        .filter(|(_, ancestor)| ancestor.file_name().is_some_and(is_control))
+        .find_map(|(levels, ancestor)| {
+            let below = path.strip_prefix(ancestor.parent()?).ok()?;
+            Some((levels, below))
         })
 }
 

@@ -1,13 +1,14 @@
 //! Making, moving and removing names.
 
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ringfence_sys::{self as sys, Errno};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat};
 
 use super::caller::{Caller, Lead, Spot, as_descriptor};
-use super::{Broker, Outcome, is_head, value};
+use super::{Broker, Outcome, is_git_name, is_head, value};
+use crate::view::FileId;
 use crate::wire::Operation;
 
 /// A folder's descriptor and a path's address, as a call gives them.
@@ -31,6 +32,9 @@ impl Broker {
         self.judge(Operation::Create, &spot)?;
         sys::set_umask(caller.umask()?);
         rustix::fs::mkdirat(&spot.folder, &spot.name, permissions(mode))?;
+        if let Some(status) = spot.status()? {
+            self.made.folder(FileId::of_stat(&status));
+        }
         value(0)
     }
 
@@ -44,6 +48,7 @@ impl Broker {
     ) -> Outcome {
         let spot = caller.spot(base, &caller.path(path)?)?;
         self.judge(Operation::Create, &spot)?;
+        self.before_making(Operation::Create, &spot)?;
         let raw = as_descriptor(mode).cast_unsigned();
         let kind = if raw & libc::S_IFMT == 0 {
             FileType::RegularFile
@@ -52,7 +57,6 @@ impl Broker {
         };
         sys::set_umask(caller.umask()?);
         rustix::fs::mknodat(&spot.folder, &spot.name, kind, permissions(mode), device)?;
-        self.made(&spot)?;
         value(0)
     }
 
@@ -76,46 +80,25 @@ impl Broker {
             );
             return Err(super::GUARDED);
         }
+        self.before_making(Operation::Create, &spot)?;
         rustix::fs::symlinkat(target, &spot.folder, &spot.name)?;
-        self.made(&spot)?;
         value(0)
     }
 
     pub(super) fn link(&mut self, caller: &Caller<'_>, old: At, new: At, flags: u64) -> Outcome {
-        let source = self.link_source(caller, old, flags)?;
+        let source = link_source(caller, old, flags)?;
+        let status = rustix::fs::fstat(&source)?;
+        // A second name for a link could stand in for a protected folder.
+        if FileType::from_raw_mode(status.st_mode) == FileType::Symlink {
+            return Err(Errno::PERM);
+        }
+        self.judge_place(Operation::Link, &source)?;
         let spot = caller.spot(new.0, &caller.path(new.1)?)?;
         self.judge(Operation::Link, &spot)?;
+        self.before_making(Operation::Link, &spot)?;
         let link = format!("/proc/self/fd/{}", source.as_raw_fd());
         rustix::fs::linkat(CWD, link, &spot.folder, &spot.name, AtFlags::SYMLINK_FOLLOW)?;
-        self.made(&spot)?;
         value(0)
-    }
-
-    fn link_source(&mut self, caller: &Caller<'_>, old: At, flags: u64) -> Result<OwnedFd, Errno> {
-        let flags = as_descriptor(flags);
-        let path = caller.path(old.1)?;
-        if path.is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
-            return caller.open_place(as_descriptor(old.0));
-        }
-        let follow = flags & libc::AT_SYMLINK_FOLLOW != 0;
-        let lead = match caller.lead(old.0, &path)? {
-            Lead::Spot(spot) if follow => caller.follow(spot)?,
-            Lead::Descriptor(_) if !follow => return Err(Errno::XDEV),
-            other => other,
-        };
-        match lead {
-            Lead::Spot(spot) => {
-                self.judge(Operation::Link, &spot)?;
-                rustix::fs::openat(
-                    &spot.folder,
-                    &spot.name,
-                    OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-                    Mode::empty(),
-                )
-            }
-            Lead::Descriptor(number) => caller.open_place(number),
-            Lead::Terminal => Err(Errno::XDEV),
-        }
     }
 
     pub(super) fn rename(&mut self, caller: &Caller<'_>, old: At, new: At, flags: u64) -> Outcome {
@@ -127,10 +110,6 @@ impl Broker {
             self.judge_move(&to, &from)?;
         }
         rustix::fs::renameat_with(&from.folder, &from.name, &to.folder, &to.name, flags)?;
-        self.moved(&from, &to)?;
-        if flags.contains(RenameFlags::EXCHANGE) {
-            self.moved(&to, &from)?;
-        }
         value(0)
     }
 
@@ -141,41 +120,76 @@ impl Broker {
         let Some(status) = from.status()? else {
             return Ok(());
         };
-        let is_link = FileType::from_raw_mode(status.st_mode) == FileType::Symlink;
+        let kind = FileType::from_raw_mode(status.st_mode);
+        let is_link = kind == FileType::Symlink;
         let completions = self.guard.completions(to.path());
-        if completions.iter().any(|below| is_link || from.holds(below)) {
+        if completions.iter().any(|below| is_link || from.holds(below))
+            || (kind == FileType::Directory && self.brings_a_pattern(from, to))
+        {
             self.refuse(
                 Operation::Rename,
                 to.path(),
-                "rename that completes a protected name",
+                "rename that completes a guarded name",
             );
             return Err(super::GUARDED);
         }
-        self.judge_old_repository(Operation::Rename, from)
+        self.judge_part_of_repository(Operation::Rename, from, &status)?;
+        self.before_making(Operation::Rename, to)
     }
 
-    /// The Git folder of a repository that was there before stays in place:
-    /// another in its stead would decide what Git runs.
-    fn judge_old_repository(&mut self, operation: Operation, spot: &Spot) -> Result<(), Errno> {
+    /// Whether something below the moved folder would match a guarded pattern
+    /// in its new place. A folder too large to look through counts as one.
+    fn brings_a_pattern(&self, from: &Spot, to: &Spot) -> bool {
+        const MOST_ENTRIES: usize = 10_000;
+        if !self.guard.has_patterns() {
+            return false;
+        }
+        let root = format!("/proc/self/fd/{}", from.folder.as_raw_fd());
+        let mut folders = vec![PathBuf::from(&from.name)];
+        let mut seen = 0;
+        while let Some(folder) = folders.pop() {
+            let Ok(entries) = std::fs::read_dir(Path::new(&root).join(&folder)) else {
+                return true;
+            };
+            for entry in entries {
+                let Ok(entry) = entry else { return true };
+                let below = folder.join(entry.file_name());
+                let moved = below.strip_prefix(&from.name).unwrap_or(&below);
+                seen += 1;
+                if seen > MOST_ENTRIES || self.guard.rule_for(&to.path().join(moved)).is_some() {
+                    return true;
+                }
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    folders.push(below);
+                }
+            }
+        }
+        false
+    }
+
+    /// The Git folder of a repository that was there before stays in place,
+    /// and so does its `HEAD`: without them other configuration could be put
+    /// there, and the rest put back.
+    fn judge_part_of_repository(
+        &mut self,
+        operation: Operation,
+        spot: &Spot,
+        status: &Stat,
+    ) -> Result<(), Errno> {
         let path = spot.path();
-        if self.guard.covers(path)
-            && !self.repositories.contains(path)
-            && is_git_name(path)
-            && spot.is_repository(path)
-        {
-            self.refuse(operation, path, "Git folder of a repository");
+        if !self.guard.covers(path) {
+            return Ok(());
+        }
+        let is_old_git_folder = is_git_name(path)
+            && !self.made.has_folder(FileId::of_stat(status))
+            && !self.made.has_repository(FileId::of_stat(status));
+        let is_old_head = is_head(path) && !self.made.has_repository(spot.folder_id()?);
+        if is_old_git_folder || is_old_head {
+            self.judged = None;
+            self.refuse(operation, path, "part of a repository");
             return Err(super::GUARDED);
         }
         Ok(())
-    }
-
-    fn moved(&mut self, from: &Spot, to: &Spot) -> Result<(), Errno> {
-        self.repositories.renamed(from.path(), to.path());
-        if is_head(to.path()) {
-            self.made(to)
-        } else {
-            Ok(())
-        }
     }
 
     pub(super) fn remove(
@@ -190,25 +204,45 @@ impl Broker {
             Err(Errno::BUSY) => return Err(if folder { Errno::INVAL } else { Errno::ISDIR }),
             other => other?,
         };
-        if spot.status()?.is_none() {
-            return Err(Errno::NOENT);
-        }
+        let status = spot.status()?.ok_or(Errno::NOENT)?;
         self.judge(Operation::Remove, &spot)?;
+        self.judge_part_of_repository(Operation::Remove, &spot, &status)?;
         let flags = if folder {
             AtFlags::REMOVEDIR
         } else {
             AtFlags::empty()
         };
         rustix::fs::unlinkat(&spot.folder, &spot.name, flags)?;
+        if folder {
+            self.made.forget_folder(FileId::of_stat(&status));
+        }
         value(0)
     }
 }
 
-/// Any folder may be a bare repository; moving those is left free, moving
-/// what Git finds by name is not.
-fn is_git_name(path: &Path) -> bool {
-    path.file_name()
-        .is_some_and(|name| name.eq_ignore_ascii_case(".git"))
+/// What a hard link is asked to be made of, by descriptor.
+fn link_source(caller: &Caller<'_>, old: At, flags: u64) -> Result<OwnedFd, Errno> {
+    let flags = as_descriptor(flags);
+    let path = caller.path(old.1)?;
+    if path.is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
+        return caller.open_place(as_descriptor(old.0));
+    }
+    let follow = flags & libc::AT_SYMLINK_FOLLOW != 0;
+    let lead = match caller.lead(old.0, &path)? {
+        Lead::Spot(spot) if follow => caller.follow(spot)?,
+        Lead::Descriptor(_) if !follow => return Err(Errno::XDEV),
+        other => other,
+    };
+    match lead {
+        Lead::Spot(spot) => rustix::fs::openat(
+            &spot.folder,
+            &spot.name,
+            OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            Mode::empty(),
+        ),
+        Lead::Descriptor(number) => caller.open_place(number),
+        Lead::Terminal => Err(Errno::XDEV),
+    }
 }
 
 fn permissions(mode: u64) -> Mode {

@@ -7,7 +7,7 @@ use ringfence_sys::seccomp::Answer;
 use ringfence_sys::{self as sys, Errno};
 use rustix::fs::{FileType, Mode, OFlags};
 
-use super::caller::{Caller, Lead, Spot, as_descriptor, path_of};
+use super::caller::{Caller, Lead, Spot, as_descriptor};
 use super::{Broker, Done, Outcome};
 use crate::wire::Operation;
 
@@ -65,7 +65,7 @@ impl Broker {
             !flags.contains(OFlags::NOFOLLOW) && !flags.contains(OFlags::CREATE | OFlags::EXCL);
         for _ in 0..MOST_TRIES {
             let spot = match lead {
-                Lead::Spot(spot) if follows => match caller.follow(spot)? {
+                Lead::Spot(spot) if follows => match self.follow(caller, spot)? {
                     Lead::Spot(spot) => spot,
                     Lead::Descriptor(number) => return self.reopen(caller, number, how),
                     Lead::Terminal => return open_terminal(caller, how),
@@ -85,6 +85,12 @@ impl Broker {
             lead = Lead::Spot(spot);
         }
         Err(Errno::AGAIN)
+    }
+
+    /// Follows links at the end, each of which may itself be a guarded name.
+    fn follow(&mut self, caller: &Caller<'_>, spot: Spot) -> Result<Lead, Errno> {
+        self.judge(Operation::Write, &spot)?;
+        caller.follow(spot)
     }
 
     fn open_spot(&mut self, caller: &Caller<'_>, spot: &Spot, how: How) -> Outcome {
@@ -115,6 +121,7 @@ impl Broker {
     }
 
     fn create(&mut self, caller: &Caller<'_>, spot: &Spot, how: How) -> Outcome {
+        self.before_making(Operation::Create, spot)?;
         sys::set_umask(caller.umask()?);
         let flags = how.existing() | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let file = rustix::fs::openat(
@@ -123,7 +130,6 @@ impl Broker {
             flags,
             Mode::from_raw_mode(how.mode),
         )?;
-        self.made(spot)?;
         descriptor(file, how)
     }
 
@@ -159,14 +165,7 @@ impl Broker {
     /// open, is the very one that the caller holds.
     fn reopen(&mut self, caller: &Caller<'_>, number: i32, how: How) -> Outcome {
         let place = caller.open_place(number)?;
-        if rustix::fs::fstatfs(&place)?.f_type == libc::PROC_SUPER_MAGIC {
-            return Err(Errno::ACCESS);
-        }
-        if let Ok(path) = path_of(&place)
-            && self.guard.rule_for(&path).is_some()
-        {
-            return Err(super::GUARDED);
-        }
+        self.judge_place(Operation::Write, &place)?;
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&place)?.st_mode);
         if matches!(kind, FileType::Fifo | FileType::Socket) {
             return held(caller, number, how);

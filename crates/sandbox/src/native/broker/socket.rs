@@ -154,13 +154,16 @@ impl Broker {
         // A thread has its own working folder once it asks for it. It is
         // waited for, so nothing is moved meanwhile.
         std::thread::scope(|scope| {
-            let bound = scope.spawn(|| {
+            let bound = std::thread::Builder::new().spawn_scoped(scope, || {
                 sys::own_working_folder()?;
                 sys::set_umask(umask);
                 rustix::process::fchdir(&base)?;
                 rustix::net::bind(socket, &address)
             });
-            bound.join().unwrap_or(Err(Errno::IO))
+            match bound {
+                Ok(bound) => bound.join().unwrap_or(Err(Errno::IO)),
+                Err(_) => Err(Errno::AGAIN),
+            }
         })
     }
 }

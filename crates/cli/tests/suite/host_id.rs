@@ -1,0 +1,124 @@
+//! Started as root must be as safe as started by a user: who is behind the
+//! sandbox on the host, and whose the files are.
+
+use std::os::unix::fs::{MetadataExt, chown};
+
+use ringfence_testkit::{Folder, Program, is_root, processes_with, status_of, wait_until};
+
+use super::arena::{Arena, refused};
+use super::{inside, ringfence};
+
+/// Our own user and group.
+fn own_ids() -> (u32, u32) {
+    let own = std::fs::metadata("/proc/self").unwrap();
+    (own.uid(), own.gid())
+}
+
+#[test]
+fn no_process_inside_has_roots_id_on_the_host() {
+    let folder = Folder::new();
+    let script = "touch ready; while [ ! -e done ]; do sleep 0.05; done";
+    let marker = folder.path().to_str().unwrap();
+    let run = ringfence()
+        .args(["run", "--", "sh", "-c", script, marker])
+        .folder(&folder)
+        .start();
+    assert!(wait_until(|| folder.has("ready")), "it did not start");
+    let mut seen = processes_with(marker);
+    seen.retain(|pid| *pid != run.id());
+    assert!(seen.len() >= 2, "the init and the command: {seen:?}");
+    for pid in seen {
+        for field in ["Uid:", "Gid:"] {
+            let ids: Vec<u32> = status_of(pid, field)
+                .split_whitespace()
+                .map(|id| id.parse().unwrap())
+                .collect();
+            assert_eq!(ids.len(), 4);
+            let (uid, gid) = own_ids();
+            let own = if field == "Uid:" { uid } else { gid };
+            let expected = |id: &u32| if is_root() { *id != 0 } else { *id == own };
+            assert!(ids.iter().all(expected), "{pid} {field} {ids:?}");
+        }
+    }
+    folder.write("done", "");
+    run.finish().expect_code(0);
+}
+
+#[test]
+fn files_made_inside_belong_to_who_started_it() {
+    let folder = Folder::new();
+    inside(&folder, "echo x > file; mkdir -p d/e; ln -s x link; mkfifo fifo").expect_code(0);
+    for name in ["file", "d", "d/e", "link", "fifo"] {
+        let metadata = std::fs::symlink_metadata(folder.join(name)).unwrap();
+        assert_eq!((metadata.uid(), metadata.gid()), own_ids(), "{name}");
+    }
+}
+
+#[test]
+fn files_made_in_somebody_elses_folder_belong_to_them() {
+    if !is_root() {
+        return;
+    }
+    let folder = Folder::new();
+    chown(folder.path(), Some(4242), Some(4343)).unwrap();
+    inside(&folder, "echo x > file").expect_code(0);
+    let metadata = std::fs::metadata(folder.join("file")).unwrap();
+    assert_eq!((metadata.uid(), metadata.gid()), (4242, 4343));
+}
+
+#[test]
+fn g10_a_file_system_without_id_mapped_mounts_is_refused_to_root_unless_accepted() {
+    if !is_root() {
+        return;
+    }
+    let folder = Folder::new();
+    for name in ["lower", "upper", "work", "merged"] {
+        std::fs::create_dir(folder.join(name)).unwrap();
+    }
+    let program = ringfence().path();
+    let run = |flags: &str| {
+        let script = format!(
+            "mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work merged && \
+             cd merged && exec {} run {flags} -- sh -c 'echo x > file'",
+            program.display()
+        );
+        Program::new("unshare").args(["-m", "sh", "-c", &script]).folder(&folder).run()
+    };
+    let outcome = run("").expect_code(125);
+    assert!(outcome.stderr.contains("error[no-id-mapped-mounts]"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("--weaker host-root"), "{}", outcome.stderr);
+    assert!(!folder.has("upper/file"));
+    run("--weaker host-root").expect_code(0);
+    assert_eq!(folder.read("upper/file"), "x\n");
+}
+
+#[test]
+fn no_file_gets_a_set_id_bit() {
+    let has_set_id = |arena: &Arena| {
+        let found = arena.outside("find . -perm /6000").expect_code(0);
+        !found.stdout.is_empty()
+    };
+    for attack in [
+        "chmod u+s attack",
+        "chmod g+s attack",
+        "mkdir -m 2777 folder",
+        "./attack fchmod attack 04755",
+        "./attack fchmod attack 0x1000009ed",
+        "./attack fchmodat attack 04755",
+        "./attack fchmodat attack 0xffffffff000009ed",
+        "./attack fchmodat2 attack 04755",
+        "./attack open file 0x41 04755",
+        "./attack open file 0x41 0x1000009ed",
+        "./attack old-open file 0x41 02755",
+        "./attack mknod file 0104755",
+        "./attack mknod file 0x1000089ed",
+        "install -m 4755 attack file",
+    ] {
+        let outside = Arena::new();
+        outside.outside(attack).expect_code(0);
+        assert!(has_set_id(&outside), "{attack} has no effect outside");
+        let arena = Arena::new();
+        refused(attack, arena.inside(attack));
+        assert!(!has_set_id(&arena), "{attack}");
+    }
+}

@@ -1,0 +1,369 @@
+//! `--report` and the summary of refusals.
+
+use ringfence_runtime::{ExitReason, Report};
+use ringfence_testkit::{Folder, Outcome, wait_until};
+use serde_json::Value;
+
+use super::{inside_with, ringfence};
+
+/// Runs a script with a report; the report's type refuses unknown fields.
+fn reported(folder: &Folder, flags: &[&str], script: &str) -> (Outcome, Report) {
+    let flags = [&["--report", "report.json"], flags].concat();
+    let outcome = inside_with(folder.path(), &flags, script);
+    let report = serde_json::from_str(&folder.read("report.json")).expect("a report");
+    (outcome, report)
+}
+
+#[test]
+fn a_report_tells_what_ran_and_how_it_ended() {
+    let folder = Folder::new();
+    let (outcome, report) = reported(&folder, &[], "echo words; exit 7");
+    assert_eq!((outcome.code(), outcome.stdout.as_str()), (7, "words\n"));
+    assert_eq!(report.version, 1);
+    assert_eq!(report.command, ["sh", "-c", "echo words; exit 7"]);
+    assert_eq!(
+        report.working_folder,
+        folder.path().to_str().expect("a plain path")
+    );
+    assert_eq!(
+        (report.exit.code, report.exit.reason, report.exit.signal),
+        (7, ExitReason::Exited, None)
+    );
+    assert!(report.signals.is_empty() && report.refusals.is_empty());
+    assert_eq!(report.more_refusals, 0);
+}
+
+#[test]
+fn a_report_tells_the_reason_of_the_end() {
+    let folder = Folder::new();
+    let exit = |flags: &[&str], script: &str| {
+        let (outcome, report) = reported(&folder, flags, script);
+        assert_eq!(i32::from(report.exit.code), outcome.code());
+        (report.exit.code, report.exit.reason, report.exit.signal)
+    };
+    assert_eq!(
+        exit(&[], "kill -KILL $$"),
+        (137, ExitReason::Signalled, Some(9))
+    );
+    let (code, reason, _) = exit(&["--time", "100ms"], "exec sleep 1000");
+    assert_eq!((code, reason), (124, ExitReason::TimeLimit));
+}
+
+#[test]
+fn a_report_tells_of_commands_that_did_not_start() {
+    let folder = Folder::new();
+    for (command, code, reason) in [
+        ("no-such-command", 127, ExitReason::NotFound),
+        ("/usr", 126, ExitReason::NotExecutable),
+    ] {
+        ringfence()
+            .args(["run", "--report", "report.json", "--", command])
+            .folder(folder.path())
+            .run()
+            .expect_code(code);
+        let report: Report = serde_json::from_str(&folder.read("report.json")).expect("a report");
+        assert_eq!(report.exit.reason, reason);
+    }
+}
+
+#[test]
+fn a_report_lists_the_signals_that_were_passed_on() {
+    let folder = Folder::new();
+    let script = "trap 'echo > first' USR1; echo > up; while :; do sleep 0.02; done";
+    let running = ringfence()
+        .args(["run", "--report", "report.json", "--", "sh", "-c", script])
+        .folder(folder.path())
+        .start();
+    assert!(wait_until(|| folder.has("up")));
+    running.signal("USR1");
+    assert!(wait_until(|| folder.has("first")));
+    running.signal("TERM");
+    running.finish().expect_code(143);
+    let report: Report = serde_json::from_str(&folder.read("report.json")).expect("a report");
+    assert_eq!(report.signals, [10, 15]);
+    assert_eq!(report.exit.signal, Some(15));
+}
+
+#[test]
+fn a_report_measures_time_and_memory() {
+    let folder = Folder::new();
+    let (outcome, report) = reported(
+        &folder,
+        &[],
+        "head -c 50M /dev/zero | tail -n 1 | wc -c; sleep 0.3",
+    );
+    assert_eq!(outcome.code(), 0);
+    assert!(report.duration_ms >= 300, "{} ms", report.duration_ms);
+    let peak = report.peak_memory_bytes;
+    assert!((50 << 20..1 << 30).contains(&peak), "{peak} bytes");
+}
+
+#[test]
+fn a_report_lists_every_layer_of_enforcement() {
+    let folder = Folder::new();
+    let (_, report) = reported(&folder, &[], "true");
+    for name in [
+        "namespaces",
+        "host-id",
+        "view",
+        "protected-names",
+        "landlock",
+        "seccomp",
+        "capabilities",
+        "network",
+        "limits",
+    ] {
+        let layer = report.enforcement.iter().find(|layer| layer.layer == name);
+        assert!(
+            layer.is_some_and(|layer| layer.applied && !layer.detail.is_empty()),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_report_says_which_weaker_form_was_accepted() {
+    let folder = Folder::new();
+    folder.write("policy.yaml", "version: 1\nresources: {memory: 1GiB}\n");
+    let flags = ["--policy", "policy.yaml", "--weaker", "limits"];
+    let (outcome, report) = reported(&folder, &flags, "true");
+    assert_eq!(outcome.code(), 0);
+    let limits = report
+        .enforcement
+        .iter()
+        .find(|layer| layer.layer == "limits");
+    let limits = limits.expect("the layer");
+    assert!(
+        !limits.applied && limits.detail.contains("memory"),
+        "{limits:?}"
+    );
+}
+
+#[test]
+fn a_report_lists_what_was_refused_and_how_often() {
+    let folder = Folder::new();
+    let script = "for i in 1 2 3; do echo > .bashrc; done; mkdir .vscode; true";
+    let (outcome, report) = reported(&folder, &[], script);
+    assert_eq!(outcome.code(), 0);
+    let about = |name: &str| {
+        let path = folder.join(name).display().to_string();
+        let found = report
+            .refusals
+            .iter()
+            .find(|refusal| refusal.subject == path);
+        found.unwrap_or_else(|| panic!("no {path} in {:?}", report.refusals))
+    };
+    let refusal = about(".bashrc");
+    assert_eq!((refusal.operation.as_str(), refusal.count), ("create", 3));
+    assert!(refusal.rule.contains(".bashrc"), "{refusal:?}");
+    assert_eq!(about(".vscode").count, 1);
+}
+
+#[test]
+fn a_report_lists_refused_connections() {
+    let folder = Folder::new();
+    let script = "python3 -c '
+import socket
+try: socket.create_connection((\"192.0.2.1\", 443), 5)
+except OSError: pass
+'";
+    let (outcome, report) = reported(&folder, &[], script);
+    assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
+    let found = report
+        .refusals
+        .iter()
+        .any(|refusal| refusal.subject == "192.0.2.1:443");
+    assert!(found, "{:?}", report.refusals);
+    assert!(
+        outcome.stderr.contains("192.0.2.1:443"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn a_flood_of_refusals_is_bounded_and_counted() {
+    let folder = Folder::new();
+    let script = "i=0; while [ $i -lt 3000 ]; do mkdir d$i; : > d$i/.bashrc; i=$((i+1)); done 2> /dev/null; true";
+    let script = script.replace(": >", "touch");
+    let (outcome, report) = reported(&folder, &[], &script);
+    assert_eq!(outcome.code(), 0);
+    let listed: u64 = report.refusals.iter().map(|refusal| refusal.count).sum();
+    assert!(report.refusals.len() <= 1024, "{}", report.refusals.len());
+    assert!(
+        listed + report.more_refusals >= 3000,
+        "{listed} and {}",
+        report.more_refusals
+    );
+    assert!(outcome.stderr.lines().count() < 40, "{}", outcome.stderr);
+}
+
+#[test]
+fn a_report_has_the_fields_of_its_schema() {
+    let folder = Folder::new();
+    reported(&folder, &[], "echo > .bashrc");
+    let report: Value = serde_json::from_str(&folder.read("report.json")).expect("JSON");
+    let schema = ringfence()
+        .args(["policy", "schema", "report"])
+        .run()
+        .expect_code(0);
+    let schema: Value = serde_json::from_str(&schema.stdout).expect("JSON");
+    let fields: Vec<&String> = report.as_object().expect("an object").keys().collect();
+    for name in [
+        "exit",
+        "signals",
+        "durationMs",
+        "enforcement",
+        "refusals",
+        "peakMemoryBytes",
+    ] {
+        assert!(report.get(name).is_some(), "no {name}");
+    }
+    let required = schema["required"].as_array().expect("required fields");
+    assert!(
+        required
+            .iter()
+            .all(|name| report.get(name.as_str().unwrap_or_default()).is_some())
+    );
+    assert!(
+        fields
+            .iter()
+            .all(|name| schema["properties"].get(name).is_some()),
+        "{fields:?}"
+    );
+}
+
+#[test]
+fn a_report_replaces_an_old_one_whole() {
+    let folder = Folder::new();
+    folder.write("report.json", &"old ".repeat(100_000));
+    let (_, report) = reported(&folder, &[], "exit 4");
+    assert_eq!(report.exit.code, 4);
+}
+
+#[test]
+fn the_command_cannot_forge_its_report() {
+    let folder = Folder::new();
+    let script =
+        "echo forged > report.json; rm -f report.json; ln -s /no/such/place report.json; exit 5";
+    let outcome = inside_with(folder.path(), &["--report", "report.json"], script);
+    // The record may have lost its name, but a link is not followed and the
+    // command's own words are never taken for it.
+    assert_eq!(outcome.code(), 5);
+    let text = std::fs::read_to_string(folder.join("report.json")).unwrap_or_default();
+    assert!(!text.contains("forged"), "{text}");
+}
+
+#[test]
+fn a_summary_tells_what_was_refused_and_what_to_add() {
+    let folder = Folder::new();
+    let outcome = inside_with(folder.path(), &[], "echo > .bashrc; true").expect_code(0);
+    let path = folder.join(".bashrc").display().to_string();
+    for part in [
+        "ringfence: refused:",
+        &path,
+        "×1",
+        "protected name .bashrc",
+        "to allow: ",
+    ] {
+        assert!(
+            outcome.stderr.contains(part),
+            "no {part} in {}",
+            outcome.stderr
+        );
+    }
+}
+
+#[test]
+fn what_the_summary_says_to_add_lifts_the_refusal() {
+    let folder = Folder::new();
+    let outcome = inside_with(folder.path(), &[], "echo > .bashrc; true");
+    let line = outcome
+        .stderr
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("to allow: "));
+    let (rule, _) = line
+        .and_then(|line| line.split_once("  "))
+        .expect("a line to add");
+    folder.write("policy.yaml", &format!("version: 1\n{rule}\n"));
+    inside_with(
+        folder.path(),
+        &["--policy", "policy.yaml"],
+        "echo text > .bashrc",
+    )
+    .expect_code(0);
+    assert_eq!(folder.read(".bashrc"), "text\n");
+}
+
+#[test]
+fn nothing_refused_is_nothing_said() {
+    let outcome = inside_with(Folder::new().path(), &[], "echo > file").expect_code(0);
+    assert_eq!(outcome.stderr, "");
+}
+
+#[test]
+fn quiet_says_nothing_about_refusals() {
+    let folder = Folder::new();
+    let outcome = inside_with(
+        folder.path(),
+        &["--quiet"],
+        "touch .bashrc 2> /dev/null; true",
+    );
+    assert_eq!(outcome.expect_code(0).stderr, "");
+    let (outcome, report) = reported(&folder, &["--quiet"], "touch .bashrc 2> /dev/null; true");
+    assert_eq!(outcome.stderr, "");
+    assert_eq!(report.refusals.len(), 1);
+}
+
+#[test]
+fn control_characters_do_not_reach_the_terminal() {
+    let folder = Folder::new();
+    let script = "d=$(printf 'a\\033[31m\\r\\007\\302\\233b'); mkdir \"$d\"; touch \"$d/.bashrc\" 2> /dev/null; true";
+    let outcome = inside_with(folder.path(), &[], script).expect_code(0);
+    assert!(outcome.stderr.contains(".bashrc"), "{}", outcome.stderr);
+    let is_raw = |character: char| character.is_control() && character != '\n';
+    assert!(!outcome.stderr.contains(is_raw), "{:?}", outcome.stderr);
+}
+
+#[test]
+fn control_characters_in_a_command_do_not_reach_the_terminal() {
+    let outcome = ringfence()
+        .args(["run", "--", "no-such-\u{1b}[31m-command"])
+        .folder(Folder::new().path())
+        .run()
+        .expect_code(127);
+    assert!(!outcome.stderr.contains('\u{1b}'), "{:?}", outcome.stderr);
+}
+
+#[test]
+fn control_characters_in_an_error_do_not_reach_the_terminal() {
+    for flag in [
+        "--policy",
+        "--settings",
+        "--cwd",
+        "--report",
+        "--write",
+        "--time",
+    ] {
+        let outcome = ringfence()
+            .args([
+                "run",
+                flag,
+                "/no/such/\u{1b}[31m\nringfence: all is well",
+                "--",
+                "true",
+            ])
+            .folder(Folder::new().path())
+            .run();
+        assert!(
+            !outcome.stderr.contains('\u{1b}'),
+            "{flag}: {:?}",
+            outcome.stderr
+        );
+        let forged = outcome
+            .stderr
+            .lines()
+            .any(|line| line.starts_with("ringfence: all is well"));
+        assert!(!forged, "{flag}: {:?}", outcome.stderr);
+    }
+}

@@ -6,6 +6,8 @@ use ringfence_runtime::{PolicyLoadError, RunError};
 use ringfence_sandbox::HostError;
 use serde::Serialize;
 
+use crate::output;
+
 /// The exit code when ringfence itself could not do what was asked of `run`.
 pub(crate) const COULD_NOT_START: u8 = 125;
 
@@ -15,6 +17,9 @@ pub(crate) struct Failure {
     code: &'static str,
     message: String,
     hint: String,
+    /// What an examination of the machine found, one line each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    findings: Option<String>,
     #[serde(skip)]
     exit: u8,
 }
@@ -29,6 +34,7 @@ impl Failure {
             code,
             message: message.into(),
             hint: hint.into(),
+            findings: None,
             exit: 1,
         }
     }
@@ -41,19 +47,24 @@ impl Failure {
 
     /// The same with what an examination of the machine found.
     pub(crate) fn because(mut self, findings: &str) -> Self {
-        self.message = format!("{}\n{findings}", self.message);
+        self.findings = Some(findings.to_owned());
         self
     }
 
     /// Prints it and gives the exit code.
     pub(crate) fn show(&self, json: bool) -> ExitCode {
         if json {
-            crate::output::print_json(&serde_json::json!({ "error": self }));
+            output::print_json(&serde_json::json!({ "error": self }));
         } else {
             eprintln!(
-                "ringfence: error[{}]: {}\n  hint: {}",
-                self.code, self.message, self.hint
+                "ringfence: error[{}]: {}",
+                self.code,
+                output::printable(&self.message)
             );
+            if let Some(findings) = &self.findings {
+                eprintln!("{findings}");
+            }
+            eprintln!("  hint: {}", output::printable(&self.hint));
         }
         ExitCode::from(self.exit)
     }

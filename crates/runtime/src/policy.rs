@@ -1,12 +1,13 @@
 //! Which policy holds: reads the files that the operator named, and resolves
 //! all layers into one.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use ringfence_policy::{
     FlagLayer, Layer, LayerKind, Note, Origin, PathContext, Policy, PolicyError, Profile, Resolved,
-    SourceError, SrtError, builtin_layers, read_srt, read_toml, read_variables, read_yaml, resolve,
-    variables,
+    SourceError, SrtError, base_layer, builtin_layers, read_srt, read_toml, read_variables,
+    read_yaml, resolve, variables,
 };
 
 /// The operator's ceiling, used wherever it exists.
@@ -35,6 +36,8 @@ pub struct Sources<'a> {
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// What `~` and relative paths mean.
     pub paths: PathContext,
+    /// The user's home folder by the user database, if `~` means another.
+    pub other_home: Option<PathBuf>,
 }
 
 /// Why there is no policy. Nothing was run.
@@ -114,6 +117,12 @@ impl PolicyInputs {
 
     fn layers(&self, sources: &Sources<'_>) -> Result<Vec<Layer>, PolicyLoadError> {
         let mut layers = builtin_layers(self.profile()?, &sources.paths);
+        layers.extend(
+            sources
+                .other_home
+                .as_deref()
+                .map(|home| hidden_places_of(home, &sources.paths)),
+        );
         let named = (sources.variable)(variables::POLICY).map(PathBuf::from);
         for path in named.iter().chain(&self.policies) {
             layers.push(read_policy(path, LayerKind::Policy, &sources.paths)?);
@@ -139,7 +148,14 @@ impl PolicyInputs {
     /// second one must not take the place of the first.
     fn ceiling(&self, sources: &Sources<'_>) -> Result<Option<Layer>, PolicyLoadError> {
         let system = Path::new(SYSTEM_CEILING);
-        let path = match (&self.ceiling, system.exists()) {
+        // One that cannot be looked at is not one that is not there.
+        let is_there = system
+            .try_exists()
+            .map_err(|error| PolicyLoadError::Unreadable {
+                path: system.to_path_buf(),
+                error,
+            })?;
+        let path = match (&self.ceiling, is_there) {
             (Some(_), true) => return Err(PolicyLoadError::SecondCeiling),
             (Some(named), false) => named.as_path(),
             (None, true) => system,
@@ -147,6 +163,18 @@ impl PolicyInputs {
         };
         read_policy(path, LayerKind::Ceiling, &sources.paths).map(Some)
     }
+}
+
+/// The places hidden in a home folder, alone.
+fn hidden_places_of(home: &Path, paths: &PathContext) -> Layer {
+    let paths = PathContext {
+        home: home.to_path_buf(),
+        ..paths.clone()
+    };
+    let base = base_layer(&paths);
+    let mut layer = Layer::empty(base.origin);
+    layer.filesystem.read_deny = base.filesystem.read_deny;
+    layer
 }
 
 /// Reads one file as a layer upon the built-in ones, and returns what of it
@@ -190,16 +218,21 @@ fn read_settings(path: &Path, paths: &PathContext) -> Result<Layer, PolicyLoadEr
     Ok(read_srt(&text, &origin, paths)?.layer)
 }
 
+/// Reads a small text, also from what has no size, such as a pipe.
 fn read_file(path: &Path) -> Result<String, PolicyLoadError> {
     let unreadable = |error| PolicyLoadError::Unreadable {
         path: path.to_path_buf(),
         error,
     };
-    let metadata = std::fs::metadata(path).map_err(unreadable)?;
-    if metadata.len() > LARGEST_FILE {
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    let mut text = String::new();
+    file.take(LARGEST_FILE + 1)
+        .read_to_string(&mut text)
+        .map_err(unreadable)?;
+    if text.len() as u64 > LARGEST_FILE {
         return Err(PolicyLoadError::TooLarge {
             path: path.to_path_buf(),
         });
     }
-    std::fs::read_to_string(path).map_err(unreadable)
+    Ok(text)
 }

@@ -9,6 +9,7 @@ use ringfence_policy::{Policy, Resolved};
 use ringfence_sandbox::{Command, Host, Plan, PlanError, PlanRequest, SpawnError, Weaker, spawn};
 use rustix::fs::FileType;
 
+use crate::relay::Arranged;
 use crate::report::Report;
 use crate::supervise::Supervisor;
 
@@ -38,6 +39,8 @@ pub struct RunRequest<'a> {
     pub environment: Vec<(OsString, OsString)>,
     /// The terminal.
     pub terminal: Terminal,
+    /// Files in a writable folder that the command must not touch.
+    pub untouchable: Vec<PathBuf>,
     /// Accepted weaker forms.
     pub weaker: Weaker,
 }
@@ -100,7 +103,7 @@ impl RunError {
 /// Runs the command to its end.
 pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
     let started = Instant::now();
-    let streams = terminal_streams(request.terminal)?;
+    let arranged = arrange_streams(request.terminal)?;
     let words: Vec<String> = request
         .command
         .iter()
@@ -118,13 +121,14 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
         command: Command::new(request.command)?,
         working_folder: &request.working_folder,
         environment: request.environment,
-        terminal_streams: streams,
+        streams: arranged.inside,
+        untouchable: request.untouchable,
         weaker: request.weaker,
     })?;
     // Before the command starts, so that no signal can come in between.
     let supervisor = Supervisor::prepare(time_limit.and_then(|limit| started.checked_add(limit)))?;
     let running = spawn(plan)?;
-    let end = supervisor.attend(&running, streams)?;
+    let end = supervisor.attend(&running, arranged.outside)?;
     Ok(end.report(
         words,
         &request.working_folder,
@@ -133,8 +137,10 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
     ))
 }
 
-/// Which standard streams become the sandbox's own terminal.
-fn terminal_streams(wanted: Terminal) -> Result<[bool; 3], RunError> {
+/// Looks at the standard streams and decides what becomes of each. A terminal
+/// outside is never handed in: code inside could read what is typed into it
+/// later, by others.
+fn arrange_streams(wanted: Terminal) -> Result<Arranged, RunError> {
     let (input, output, error) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     let streams = [
         ("standard input", input.as_fd()),
@@ -146,11 +152,10 @@ fn terminal_streams(wanted: Terminal) -> Result<[bool; 3], RunError> {
     }
     let are_terminals = streams.map(|(_, fd)| rustix::termios::isatty(fd));
     match wanted {
-        Terminal::Never => Ok([false; 3]),
-        Terminal::Always if are_terminals.contains(&true) => Ok([true; 3]),
-        Terminal::Always => Err(RunError::NoTerminal),
-        Terminal::Auto if !in_foreground(streams.map(|(_, fd)| fd)) => Ok([false; 3]),
-        Terminal::Auto => Ok(are_terminals),
+        Terminal::Never => Arranged::with_pipes(are_terminals).map_err(RunError::Supervise),
+        Terminal::Always if !are_terminals.contains(&true) => Err(RunError::NoTerminal),
+        Terminal::Always => Ok(Arranged::with_terminal([true; 3])),
+        Terminal::Auto => Ok(Arranged::with_terminal(are_terminals)),
     }
 }
 
@@ -162,13 +167,4 @@ fn refuse_folder(stream: &'static str, fd: BorrowedFd<'_>) -> Result<(), RunErro
         return Err(RunError::StreamIsFolder { stream });
     }
     Ok(())
-}
-
-/// A process in the background must leave its terminal alone.
-fn in_foreground(streams: [BorrowedFd<'_>; 3]) -> bool {
-    let group = rustix::process::getpgrp();
-    streams
-        .into_iter()
-        .filter(|fd| rustix::termios::isatty(fd))
-        .all(|fd| rustix::termios::tcgetpgrp(fd).is_ok_and(|foreground| foreground == group))
 }

@@ -1,6 +1,6 @@
 //! Attending to a running sandbox: events, signals, the terminal, the time.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use ringfence_sys::{Errno, SignalQueue};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::Signal;
 
-use crate::relay::Relay;
+use crate::relay::{Outside, Relay};
 use crate::report::{Enforcement, Exit, ExitReason, Report};
 use crate::run::RunError;
 
@@ -55,14 +55,10 @@ impl Supervisor {
     }
 
     /// Attends until the sandbox has ended.
-    pub(crate) fn attend(self, running: &Running, streams: [bool; 3]) -> Result<End, RunError> {
+    pub(crate) fn attend(self, running: &Running, ours: Outside) -> Result<End, RunError> {
         let (input, output, error) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
-        let outside = [input.as_fd(), output.as_fd(), error.as_fd()];
-        let relay = running
-            .terminal()
-            .map(|master| start_relay(master, outside, streams))
-            .transpose()
-            .map_err(RunError::Supervise)?;
+        let user = [input.as_fd(), output.as_fd(), error.as_fd()];
+        let relay = Relay::start(user, ours, running.terminal()).map_err(RunError::Supervise)?;
         let end = End {
             ended: Ended {
                 status: None,
@@ -89,22 +85,6 @@ impl Supervisor {
         }
         .run()
     }
-}
-
-/// The keyboard is standard input if that is a terminal; the screen is the
-/// first stream that is one.
-fn start_relay<'a>(
-    master: BorrowedFd<'a>,
-    outside: [BorrowedFd<'a>; 3],
-    streams: [bool; 3],
-) -> Result<Relay<'a>, Errno> {
-    let is_terminal = |at: usize| streams[at] && rustix::termios::isatty(outside[at]);
-    let screen = [1, 2, 0]
-        .into_iter()
-        .find(|at| is_terminal(*at))
-        .unwrap_or(1);
-    let keyboard = is_terminal(0).then_some(outside[0]);
-    Relay::start(master, keyboard, outside[screen])
 }
 
 /// How far the end has been forced.
@@ -163,8 +143,9 @@ impl Watch<'_> {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno),
         }
+        let ready: Vec<bool> = fds[2..].iter().map(|fd| !fd.revents().is_empty()).collect();
         if let Some(relay) = &mut self.relay {
-            relay.pump(&fds[2..]);
+            relay.pump(&ready);
         }
         Ok(())
     }
@@ -215,11 +196,32 @@ impl Watch<'_> {
             {
                 let _ = relay.resume();
             }
-            self.running.signal(number);
-            self.end.signals.push(number);
+            self.pass_on(number);
             if number == Signal::TSTP.as_raw() {
                 self.stop_too();
             }
+        }
+    }
+
+    /// To the command; a termination asked for again is carried out, whatever
+    /// the command or something inside that keeps the init busy does.
+    fn pass_on(&mut self, number: i32) {
+        let before = self
+            .end
+            .signals
+            .iter()
+            .filter(|sent| **sent == Signal::TERM.as_raw())
+            .count();
+        self.end.signals.push(number);
+        match before {
+            1.. if number == Signal::TERM.as_raw() => {
+                self.running.kill_all();
+                self.timer = Timer {
+                    next: Instant::now().checked_add(LAST_WORD),
+                    stage: Stage::Killed,
+                };
+            }
+            _ => self.running.signal(number),
         }
     }
 

@@ -63,6 +63,11 @@ impl Guard {
         })
     }
 
+    /// The writable folders of the host.
+    pub(crate) fn roots(&self) -> &[PathBuf] {
+        &self.roots
+    }
+
     /// Says whether hooks and configuration of Git repositories are guarded.
     #[must_use]
     pub(crate) fn with_git(mut self, hooks: bool, config: bool) -> Self {
@@ -118,12 +123,6 @@ impl Guard {
     /// Whether any pattern is guarded, so that what is moved must be walked.
     pub(crate) fn has_patterns(&self) -> bool {
         !self.patterns.is_empty()
-    }
-
-    /// Whether `path` lies below a writable folder of the host, which is where
-    /// what is made outlives the sandbox.
-    pub(crate) fn covers(&self, path: &Path) -> bool {
-        self.roots.iter().any(|root| path.starts_with(root))
     }
 
     fn sequels(&self, first: &[u8]) -> impl Iterator<Item = &Vec<Vec<u8>>> {

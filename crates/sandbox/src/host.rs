@@ -18,6 +18,8 @@ pub struct Host {
     pub gid: u32,
     /// The user's home folder.
     pub home: PathBuf,
+    /// The home folder in the user database, if `HOME` says another.
+    pub other_home: Option<PathBuf>,
     /// The version of the kernel's Landlock, 0 if none.
     pub landlock_abi: u32,
     /// The host id for a sandbox started by root; `None` when there is no
@@ -53,15 +55,18 @@ impl Host {
     pub fn look(home: Option<PathBuf>) -> Result<Self, HostError> {
         let uid = rustix::process::geteuid().as_raw();
         let gid = rustix::process::getegid().as_raw();
+        let listed = home_of(uid);
         let home = home
             .filter(|home| home.is_absolute())
-            .or_else(|| home_of(uid))
+            .or_else(|| listed.clone())
             .ok_or(HostError::NoHome { uid })?;
+        let other_home = listed.filter(|listed| *listed != home && listed.as_os_str() != "/");
         let spare_id = if uid == 0 { find_spare_id() } else { None };
         Ok(Self {
             uid,
             gid,
             home,
+            other_home,
             landlock_abi: sys::landlock_abi(),
             spare_id,
         })

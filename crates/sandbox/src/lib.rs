@@ -16,6 +16,6 @@ mod wire;
 
 pub use host::{Host, HostError};
 pub use native::{Running, SpawnError, spawn};
-pub use plan::{Command, Layer, LayerState, Plan, PlanError, PlanRequest, Weaker};
+pub use plan::{Command, Layer, LayerState, Plan, PlanError, PlanRequest, Stream, Weaker};
 pub use view::ViewError;
 pub use wire::{Ended, Event, Operation, Refusal, RefusalKind, Step};

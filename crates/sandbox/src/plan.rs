@@ -9,6 +9,7 @@ mod ids;
 mod layout;
 
 use std::ffi::{CString, OsString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -56,6 +57,17 @@ pub struct Weaker {
     pub no_limits: bool,
 }
 
+/// What becomes of a standard stream.
+#[derive(Debug)]
+pub enum Stream {
+    /// It is handed in as it is. Never a terminal.
+    Keep,
+    /// It becomes the sandbox's own terminal.
+    Terminal,
+    /// It is replaced by this.
+    Given(OwnedFd),
+}
+
 /// What a plan is made from.
 pub struct PlanRequest<'a> {
     /// The policy that holds.
@@ -68,8 +80,10 @@ pub struct PlanRequest<'a> {
     pub working_folder: &'a Path,
     /// The environment outside.
     pub environment: Vec<(OsString, OsString)>,
-    /// Which of the standard streams become the sandbox's own terminal.
-    pub terminal_streams: [bool; 3],
+    /// What becomes of the standard streams.
+    pub streams: [Stream; 3],
+    /// Files in a writable folder that are ours, such as the report.
+    pub untouchable: Vec<PathBuf>,
     /// Accepted weaker forms.
     pub weaker: Weaker,
 }
@@ -128,7 +142,7 @@ pub struct Plan {
     environment: Vec<CString>,
     command: Command,
     working_folder: PathBuf,
-    terminal_streams: [bool; 3],
+    streams: [Stream; 3],
     umask: u32,
     time_limit: Option<Duration>,
     weaker: Weaker,
@@ -149,7 +163,12 @@ impl Plan {
             return Err(PlanError::NoLandlock);
         }
         let ids = Ids::choose(request.host);
-        let files = files::survey(policy.filesystem(), request.host, request.working_folder)?;
+        let files = files::survey(
+            policy.filesystem(),
+            request.host,
+            request.working_folder,
+            request.untouchable,
+        )?;
         let guard = files.guard(policy.filesystem())?;
         let identity = Identity {
             home: &request.host.home,
@@ -165,7 +184,7 @@ impl Plan {
             ids,
             guard,
             command: request.command,
-            terminal_streams: request.terminal_streams,
+            streams: request.streams,
             umask: current_umask(),
             time_limit: policy
                 .limits()
@@ -273,12 +292,21 @@ impl Plan {
         self.time_limit
     }
 
-    pub(crate) fn terminal_streams(&self) -> [bool; 3] {
-        self.terminal_streams
+    pub(crate) fn streams(&self) -> &[Stream; 3] {
+        &self.streams
+    }
+
+    pub(crate) fn given_streams(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.streams.iter().filter_map(|stream| match stream {
+            Stream::Given(fd) => Some(fd.as_fd()),
+            _ => None,
+        })
     }
 
     pub(crate) fn wants_terminal(&self) -> bool {
-        self.terminal_streams.contains(&true)
+        self.streams
+            .iter()
+            .any(|stream| matches!(stream, Stream::Terminal))
     }
 
     pub(crate) fn may_run_with_own_id(&self) -> bool {

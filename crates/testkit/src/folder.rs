@@ -78,3 +78,9 @@ impl Folder {
         found
     }
 }
+
+impl AsRef<Path> for Folder {
+    fn as_ref(&self) -> &Path {
+        &self.path
+    }
+}

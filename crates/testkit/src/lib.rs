@@ -5,7 +5,9 @@
 #![allow(clippy::missing_panics_doc, reason = "the same")]
 
 mod folder;
+mod processes;
 mod program;
 
 pub use folder::Folder;
+pub use processes::{processes_with, status_of};
 pub use program::{Outcome, Program, Started, is_root, sh, wait_until};

@@ -78,6 +78,11 @@ impl Program {
         Self::new(program)
     }
 
+    /// Where the program is.
+    pub fn path(&self) -> PathBuf {
+        PathBuf::from(self.command.get_program())
+    }
+
     /// Adds arguments.
     #[must_use]
     pub fn args<A: Into<OsString>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {

@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use clap_complete::Shell;
 
+use crate::output;
+
 /// Print a completion script
 #[derive(Debug, clap::Args)]
 #[command(
@@ -15,11 +17,13 @@ pub(crate) struct CompletionsArgs {
 }
 
 pub(crate) fn main(arguments: &CompletionsArgs) -> ExitCode {
+    let mut script = Vec::new();
     clap_complete::generate(
         arguments.shell,
         &mut super::whole(),
         "ringfence",
-        &mut std::io::stdout(),
+        &mut script,
     );
+    output::print_text(String::from_utf8_lossy(&script).trim_end());
     ExitCode::SUCCESS
 }

@@ -80,7 +80,10 @@ pub(crate) fn main(arguments: RunArgs) -> ExitCode {
 
 fn start(arguments: RunArgs) -> Result<Report, Failure> {
     let scope = arguments.scope.resolve()?;
-    let mut record = arguments.report.as_deref().map(open_record).transpose()?;
+    let record = arguments.report.as_deref();
+    let record = record
+        .map(|path| Record::open(path, &scope.working_folder))
+        .transpose()?;
     let report = run(RunRequest {
         policy: &scope.policy,
         host: &scope.host,
@@ -88,6 +91,7 @@ fn start(arguments: RunArgs) -> Result<Report, Failure> {
         working_folder: scope.working_folder,
         environment: std::env::vars_os().collect(),
         terminal: terminal(arguments.tty, arguments.no_tty),
+        untouchable: record.iter().map(|record| record.path.clone()).collect(),
         weaker: Weaker {
             host_root: arguments.weaker.contains(&WeakerForm::HostRoot),
             no_landlock: arguments.weaker.contains(&WeakerForm::Landlock),
@@ -95,8 +99,8 @@ fn start(arguments: RunArgs) -> Result<Report, Failure> {
         },
     })
     .map_err(with_examination)?;
-    if let (Some(file), Some(path)) = (&mut record, &arguments.report) {
-        write_record(file, path, &report)?;
+    if let Some(record) = record {
+        record.write(&report)?;
     }
     Ok(report)
 }
@@ -127,43 +131,50 @@ fn with_examination(error: RunError) -> Failure {
     }
 }
 
-/// Opens the record before the command starts, and without following a link
-/// that an earlier command may have left in its folder (as in CVE-2026-39861).
-fn open_record(path: &Path) -> Result<File, Failure> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mode = Mode::from_raw_mode(0o644);
-    let opened = if path.is_absolute() {
-        rustix::fs::open(path, flags, mode)
-    } else {
-        rustix::fs::openat2(
-            rustix::fs::CWD,
-            path,
-            flags,
-            mode,
-            ResolveFlags::NO_SYMLINKS,
-        )
-    };
-    opened.map(File::from).map_err(|errno| {
-        let message = format!("{}: {errno}", path.display());
-        Failure::new(
-            "report-unwritable",
-            message,
-            "name a file in an existing folder; links are not followed",
-        )
-    })
+/// The record of a run, opened before the command starts and kept from it.
+struct Record {
+    file: File,
+    path: PathBuf,
 }
 
-fn write_record(file: &mut File, path: &Path, report: &Report) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(report).unwrap_or_default();
-    file.set_len(0)
-        .and_then(|()| writeln!(file, "{text}"))
-        .map_err(|error| {
-            Failure::new(
-                "report-unwritable",
-                format!("{}: {error}", path.display()),
-                "make room for it",
-            )
+impl Record {
+    /// Opens it without following a link that an earlier command may have left
+    /// in its folder (as in CVE-2026-39861).
+    fn open(path: &Path, working_folder: &Path) -> Result<Self, Failure> {
+        let unwritable = |error: std::io::Error| {
+            let message = format!("{}: {error}", path.display());
+            let hint = "name a file in an existing folder; links are not followed";
+            Failure::new("report-unwritable", message, hint)
+        };
+        let path = std::path::absolute(path).map_err(unwritable)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o644);
+        let opened = match path.strip_prefix(working_folder) {
+            Ok(below) => {
+                let folder_flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                let folder = rustix::fs::open(working_folder, folder_flags, Mode::empty());
+                let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
+                folder.and_then(|folder| rustix::fs::openat2(folder, below, flags, mode, resolve))
+            }
+            Err(_) => rustix::fs::open(&path, flags, mode),
+        };
+        let file = File::from(opened.map_err(|errno| unwritable(errno.into()))?);
+        file.set_len(0).map_err(unwritable)?;
+        let path = std::fs::canonicalize(&path).map_err(unwritable)?;
+        Ok(Self { file, path })
+    }
+
+    fn write(mut self, report: &Report) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(report).unwrap_or_default();
+        let written = self
+            .file
+            .set_len(0)
+            .and_then(|()| writeln!(self.file, "{text}"));
+        written.map_err(|error| {
+            let message = format!("{}: {error}", self.path.display());
+            Failure::new("report-unwritable", message, "make room for it")
         })
+    }
 }
 
 fn explain_start_failure(report: &Report) {

@@ -74,6 +74,7 @@ impl ScopeArgs {
                 home: host.home.clone(),
                 base: working_folder.clone(),
             },
+            other_home: host.other_home.clone(),
         };
         let policy = self.inputs().resolve(&sources)?;
         Ok(Scope {

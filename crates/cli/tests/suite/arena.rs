@@ -33,7 +33,12 @@ pub(crate) struct Arena {
 impl Arena {
     pub(crate) fn new() -> Self {
         let folder = Folder::new();
-        std::fs::copy(program(), folder.join("attack")).expect("a copy of the program");
+        // By a program of its own: a copy that this process had open to write
+        // could not be executed while a child of another test still holds it.
+        Program::new("cp")
+            .args([program(), &folder.join("attack")])
+            .run()
+            .expect_code(0);
         Self { folder }
     }
 

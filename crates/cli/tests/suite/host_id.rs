@@ -47,7 +47,11 @@ fn no_process_inside_has_roots_id_on_the_host() {
 #[test]
 fn files_made_inside_belong_to_who_started_it() {
     let folder = Folder::new();
-    inside(&folder, "echo x > file; mkdir -p d/e; ln -s x link; mkfifo fifo").expect_code(0);
+    inside(
+        &folder,
+        "echo x > file; mkdir -p d/e; ln -s x link; mkfifo fifo",
+    )
+    .expect_code(0);
     for name in ["file", "d", "d/e", "link", "fifo"] {
         let metadata = std::fs::symlink_metadata(folder.join(name)).unwrap();
         assert_eq!((metadata.uid(), metadata.gid()), own_ids(), "{name}");
@@ -82,11 +86,22 @@ fn g10_a_file_system_without_id_mapped_mounts_is_refused_to_root_unless_accepted
              cd merged && exec {} run {flags} -- sh -c 'echo x > file'",
             program.display()
         );
-        Program::new("unshare").args(["-m", "sh", "-c", &script]).folder(&folder).run()
+        Program::new("unshare")
+            .args(["-m", "sh", "-c", &script])
+            .folder(&folder)
+            .run()
     };
     let outcome = run("").expect_code(125);
-    assert!(outcome.stderr.contains("error[no-id-mapped-mounts]"), "{}", outcome.stderr);
-    assert!(outcome.stderr.contains("--weaker host-root"), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("error[no-id-mapped-mounts]"),
+        "{}",
+        outcome.stderr
+    );
+    assert!(
+        outcome.stderr.contains("--weaker host-root"),
+        "{}",
+        outcome.stderr
+    );
     assert!(!folder.has("upper/file"));
     run("--weaker host-root").expect_code(0);
     assert_eq!(folder.read("upper/file"), "x\n");

@@ -1,11 +1,21 @@
 //! One file per promise.
 
+mod arena;
 mod bad_input;
 mod doctor;
 mod exit_codes;
+mod files;
+mod git;
+mod hidden;
+mod host_id;
+mod leftovers;
+mod network;
 mod ordinary_work;
 mod policy_commands;
+mod privileges;
+mod protected;
 mod report;
+mod secrets;
 mod signals;
 mod smoke;
 mod streams;

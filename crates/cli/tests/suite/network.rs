@@ -23,7 +23,10 @@ fn g1_tcp_servers_of_the_host_are_out_of_reach() {
         let attack = format!("./attack tcp {ip} {port}");
         let error = arena.refuses(&attack, Outside::Anyone);
         assert_eq!(error, "ECONNREFUSED\n", "{ip}");
-        refused("fast open", arena.inside(&format!("./attack fast-open {ip} {port}")));
+        refused(
+            "fast open",
+            arena.inside(&format!("./attack fast-open {ip} {port}")),
+        );
         assert_eq!(arrived(&server), 1, "{ip}: only the one from outside");
     }
 }
@@ -89,7 +92,13 @@ fn g1_icmp_raw_packet_vsock_and_other_sockets_cannot_be_made() {
         ("packet datagram", "17", 2, 0, Outside::Root),
         ("vsock", "40", 1, 0, Outside::Untried),
         ("vsock datagram", "40", 2, 0, Outside::Untried),
-        ("vsock with high bits", "0x100000028", 1, 0, Outside::Untried),
+        (
+            "vsock with high bits",
+            "0x100000028",
+            1,
+            0,
+            Outside::Untried,
+        ),
         ("packet with high bits", "0x100000011", 3, 0, Outside::Root),
         ("uevent", "16", 3, 15, Outside::Anyone),
         ("netfilter", "16", 3, 12, Outside::Anyone),
@@ -126,7 +135,11 @@ fn g1_unix_sockets_of_the_host_in_the_working_folder_are_refused() {
         arena.refuses(attack, Outside::Anyone);
     }
     let outcome = arena.inside("./attack unix-connect stream");
-    assert!(outcome.stderr.contains("socket of the host"), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("socket of the host"),
+        "{}",
+        outcome.stderr
+    );
 }
 
 #[test]

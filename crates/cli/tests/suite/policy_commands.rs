@@ -170,6 +170,17 @@ fn check_prints_json() {
 }
 
 #[test]
+fn check_reads_what_a_shell_substitutes() {
+    let outcome = Program::new("bash")
+        .args(["-c", "\"$RF\" policy check <(echo 'version: 1')"])
+        .env("RF", super::terminal::binary())
+        .folder(Folder::new().path())
+        .run()
+        .expect_code(0);
+    assert!(outcome.stdout.ends_with(": ok\n"), "{}", outcome.stdout);
+}
+
+#[test]
 fn check_needs_a_file() {
     let outcome = policy(&Folder::new(), &["check"]);
     assert_ne!(outcome.code(), 0);

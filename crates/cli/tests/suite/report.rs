@@ -154,7 +154,11 @@ fn a_report_lists_what_was_refused_and_how_often() {
         found.unwrap_or_else(|| panic!("no {path} in {:?}", report.refusals))
     };
     let refusal = about(".bashrc");
-    assert_eq!((refusal.operation.as_str(), refusal.count), ("create", 3));
+    assert_eq!(refusal.count, 3);
+    assert!(
+        ["create", "write"].contains(&refusal.operation.as_str()),
+        "{refusal:?}"
+    );
     assert!(refusal.rule.contains(".bashrc"), "{refusal:?}");
     assert_eq!(about(".vscode").count, 1);
 }

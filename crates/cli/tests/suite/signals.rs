@@ -170,6 +170,23 @@ fn a_broken_pipe_ends_the_command_whatever_the_starter_ignores() {
 }
 
 #[test]
+fn a_hangup_that_the_starter_ignores_is_ignored_inside() {
+    let folder = Folder::new();
+    // As nohup does.
+    let script = "trap '' HUP; exec \"$RF\" run -- sh -c \
+        'echo > up; while [ ! -e go ]; do sleep 0.02; done; exit 4'";
+    let running = Program::new("sh")
+        .args(["-c", script])
+        .env("RF", super::terminal::binary())
+        .folder(folder.path())
+        .start();
+    assert!(wait_until(|| folder.has("up")));
+    running.signal("HUP");
+    folder.write("go", "");
+    running.finish().expect_code(4);
+}
+
+#[test]
 fn thousands_of_short_lived_children_are_reaped() {
     let script = "
         i=0

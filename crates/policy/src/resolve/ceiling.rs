@@ -123,7 +123,9 @@ fn refuse_widening(ceiling: &Layer) -> Result<(), PolicyError> {
         .as_ref()
         .map(|rule| ("requests", &rule.origin));
     let unprotect = unprotect.map(|entry| ("filesystem.write.unprotect", &entry.origin));
-    match requests.or(unprotect) {
+    let set = ceiling.environment.set.values().next();
+    let set = set.map(|value| ("environment.set", &value.origin));
+    match requests.or(unprotect).or(set) {
         Some((key, origin)) => Err(PolicyError::CeilingWidens {
             key,
             origin: origin.clone(),

@@ -9,7 +9,7 @@ use ringfence_sys::{self as sys, Channel, Errno};
 
 use super::failure::{During, Failure};
 use super::filters;
-use crate::plan::Plan;
+use crate::plan::{Plan, Stream};
 use crate::wire::{Event, Step};
 
 /// Where a command is looked for when the environment has no `PATH`.
@@ -35,11 +35,12 @@ pub(super) fn run(plan: &Plan, terminal: Option<&OwnedFd>, channel: &Channel) ->
 
 fn prepare(plan: &Plan, terminal: Option<&OwnedFd>, channel: &Channel) -> Result<(), Failure> {
     sys::reset_signals().during(Step::Session)?;
-    rustix::process::setsid().during(Step::Session)?;
-    if let Some(terminal) = terminal {
-        sys::make_controlling(terminal.as_fd()).during(Step::Terminal)?;
-        use_terminal(terminal.as_fd(), plan.terminal_streams())?;
+    if terminal.is_some() {
+        rustix::process::setpgid(None, None).during(Step::Session)?;
+    } else {
+        rustix::process::setsid().during(Step::Session)?;
     }
+    use_streams(plan, terminal)?;
     rustix::process::chdir(plan.working_folder()).at(Step::WorkingFolder, plan.working_folder())?;
     sys::set_umask(plan.umask());
     sys::drop_capabilities().during(Step::Capabilities)?;
@@ -47,20 +48,26 @@ fn prepare(plan: &Plan, terminal: Option<&OwnedFd>, channel: &Channel) -> Result
     let listener =
         sys::seccomp::install_with_listener(&filters::watched()).during(Step::Listener)?;
     tell(channel, &Event::Started, &[listener.as_fd()]).during(Step::Channel)?;
+    // Until the terminal is ours.
+    channel.receive().during(Step::Channel)?;
     Ok(())
 }
 
-/// Replaces those standard streams that were a terminal outside.
-fn use_terminal(terminal: BorrowedFd<'_>, streams: [bool; 3]) -> Result<(), Failure> {
-    let [input, output, error] = streams;
-    if input {
-        rustix::stdio::dup2_stdin(terminal).during(Step::Terminal)?;
+/// Replaces those standard streams that are a terminal outside.
+fn use_streams(plan: &Plan, terminal: Option<&OwnedFd>) -> Result<(), Failure> {
+    let replaced = |at: usize| match &plan.streams()[at] {
+        Stream::Keep => None,
+        Stream::Terminal => terminal,
+        Stream::Given(fd) => Some(fd),
+    };
+    if let Some(input) = replaced(0) {
+        rustix::stdio::dup2_stdin(input).during(Step::Terminal)?;
     }
-    if output {
-        rustix::stdio::dup2_stdout(terminal).during(Step::Terminal)?;
+    if let Some(output) = replaced(1) {
+        rustix::stdio::dup2_stdout(output).during(Step::Terminal)?;
     }
-    if error {
-        rustix::stdio::dup2_stderr(terminal).during(Step::Terminal)?;
+    if let Some(error) = replaced(2) {
+        rustix::stdio::dup2_stderr(error).during(Step::Terminal)?;
     }
     Ok(())
 }

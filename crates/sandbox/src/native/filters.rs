@@ -25,6 +25,28 @@ const SET_ID_BITS: u32 = 0o6000;
 /// The part of a socket's type argument that is the type.
 const TYPE_MASK: u32 = 0xf;
 
+/// Newer calls that libc has no name for yet, by number (the same everywhere).
+const SETXATTRAT: libc::c_long = 463;
+const REMOVEXATTRAT: libc::c_long = 466;
+const OPEN_TREE_ATTR: libc::c_long = 467;
+const FILE_SETATTR: libc::c_long = 469;
+/// `ioctl` requests that change a file's attributes.
+const FS_IOC_SETFLAGS: u32 = 0x4008_6602;
+const FS_IOC_FSSETXATTR: u32 = 0x401c_5820;
+
+/// Calls that change extended attributes, among them the access lists that a
+/// refused `chmod` could be replaced by. As if the file system had none.
+const ATTRIBUTES: &[libc::c_long] = &[
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    SETXATTRAT,
+    REMOVEXATTRAT,
+];
+
 /// Calls that always fail with `EPERM`.
 const REFUSED: &[libc::c_long] = &[
     // mounts and roots
@@ -76,6 +98,8 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_setdomainname,
     libc::SYS_vhangup,
     libc::SYS_nfsservctl,
+    OPEN_TREE_ATTR,
+    FILE_SETATTR,
 ];
 
 #[cfg(target_arch = "x86_64")]
@@ -99,6 +123,12 @@ pub(super) fn hardening() -> Filter {
     // made to die before it looked at what was left behind.
     let own = Test::equals(0, 0);
     rules.push(Rule::always(libc::SYS_prlimit64, NOT_PERMITTED).when(&[own], Action::Allow));
+    let unsupported = Action::Fail(libc::EOPNOTSUPP);
+    rules.extend(
+        ATTRIBUTES
+            .iter()
+            .map(|call| Rule::always(*call, unsupported)),
+    );
     rules.extend(set_id_rules());
     rules.extend(
         REFUSED
@@ -115,6 +145,8 @@ fn ioctl() -> Rule {
         .when(&[request(libc::TIOCSTI)], NOT_PERMITTED)
         .when(&[request(libc::TIOCLINUX)], NOT_PERMITTED)
         .when(&[request(libc::TIOCCONS)], NOT_PERMITTED)
+        .when(&[Test::equals(1, FS_IOC_SETFLAGS)], NOT_PERMITTED)
+        .when(&[Test::equals(1, FS_IOC_FSSETXATTR)], NOT_PERMITTED)
 }
 
 fn low_half(value: libc::Ioctl) -> u32 {

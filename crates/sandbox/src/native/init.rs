@@ -13,9 +13,9 @@ use ringfence_sys::{
 };
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Mode, OFlags};
-use rustix::process::{DumpableBehavior, Signal};
+use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
 
-use super::broker::Broker;
+use super::broker::{Broker, Roots};
 use super::child::{self, tell};
 use super::failure::{During, Failure};
 use super::mounts::{self, GivenTrees};
@@ -42,7 +42,7 @@ fn start<'a>(
     given: GivenTrees,
     supervisor: &'a Channel,
 ) -> Result<Life<'a>, Failure> {
-    close_inherited(&given, supervisor)?;
+    close_inherited(plan, &given, supervisor)?;
     take_ids(plan, supervisor)?;
     // After the change of ids, which would clear it. A supervisor that died
     // before this shows as the end of its channel.
@@ -54,6 +54,8 @@ fn start<'a>(
     // A name that every resolver knows, and nothing about this machine.
     rustix::system::sethostname(b"localhost").during(Step::Loopback)?;
     sys::join_fresh_session_keyring().during(Step::Keyring)?;
+    let roots = Roots::open(plan.guard().roots()).during(Step::OpenPlace)?;
+    refuse_core_dumps()?;
     let sockets = sys::UnixDiag::open().during(Step::SocketDiagnostics)?;
     rustix::thread::set_no_new_privs(true).during(Step::NoNewPrivileges)?;
     if let Some(rules) = plan.landlock() {
@@ -68,8 +70,18 @@ fn start<'a>(
         .during(Step::Terminal)?;
     let signals = SignalQueue::new(&[Signal::CHILD]).during(Step::Session)?;
     sys::seccomp::install(&super::filters::hardening()).during(Step::Filter)?;
+    if let Some(pty) = &pty {
+        // The session's leader, so that the command's process group has a
+        // parent in its session: only then may a terminal stop it (Ctrl-Z).
+        rustix::process::setsid().during(Step::Session)?;
+        sys::make_controlling(pty.slave.as_fd()).during(Step::Terminal)?;
+    }
     let (command, from_command) = start_command(plan, pty.as_ref())?;
     let listener = receive_listener(&from_command)?;
+    if let Some(pty) = &pty {
+        rustix::termios::tcsetpgrp(&pty.slave, command.pid).during(Step::Terminal)?;
+    }
+    from_command.send(b"go", &[]).during(Step::Channel)?;
     // From here on nothing inside may look into this process.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).during(Step::Session)?;
     let master = pty.as_ref().map(|pty| pty.master.as_fd());
@@ -81,7 +93,7 @@ fn start<'a>(
         command,
         from_command: Some(from_command),
         signals,
-        broker: Broker::new(listener, plan.guard().clone(), sockets),
+        broker: Broker::new(listener, plan.guard().clone(), roots, sockets),
         watching: true,
         outcome: None,
         deadline: plan
@@ -93,10 +105,11 @@ fn start<'a>(
 
 /// Lets go of every descriptor that the caller of ringfence had open: a folder
 /// among them would be a way round all mounts (as in CVE-2024-21626).
-fn close_inherited(given: &GivenTrees, supervisor: &Channel) -> Result<(), Failure> {
+fn close_inherited(plan: &Plan, given: &GivenTrees, supervisor: &Channel) -> Result<(), Failure> {
     let kept: Vec<_> = given
         .values()
         .map(AsFd::as_fd)
+        .chain(plan.given_streams())
         .chain([supervisor.as_fd()])
         .collect();
     sys::close_all_but(&kept).during(Step::CloseDescriptors)
@@ -167,6 +180,20 @@ fn receive_listener(from_command: &Channel) -> Result<Listener, Failure> {
         }
         _ => Err(Errno::PROTO).during(Step::Listener),
     }
+}
+
+/// A core dump is written by the kernel past every rule here, or given to a
+/// program of the host. A limit of one byte stops both (core(5)).
+fn refuse_core_dumps() -> Result<(), Failure> {
+    let most = rustix::process::getrlimit(Resource::Core)
+        .maximum
+        .unwrap_or(1)
+        .min(1);
+    let limit = Rlimit {
+        current: Some(most),
+        maximum: Some(most),
+    };
+    rustix::process::setrlimit(Resource::Core, limit).during(Step::Session)
 }
 
 /// Lets go of the standard streams, so that only the command holds them.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use globset::{Glob, GlobMatcher};
-use ringfence_policy::{Filesystem, PathRule, ProtectedName, ReadScope, Sourced};
+use ringfence_policy::{Filesystem, LayerKind, PathRule, ProtectedName, ReadScope, Sourced};
 
 use super::error::PlanError;
 use crate::guard::Guard;
@@ -28,6 +28,8 @@ pub(super) struct Files {
     /// Shown although a folder around them is hidden or the scope is narrow.
     pub(super) shown: Vec<Place>,
     pub(super) hidden: Vec<Place>,
+    /// Hidden paths, there or not, that reading is granted around.
+    pub(super) fragile: Vec<PathBuf>,
     /// Places below a writable one that stay as they are.
     pub(super) frozen: Vec<PathBuf>,
     /// Paths that the policy denies writing.
@@ -40,6 +42,7 @@ pub(super) fn survey(
     rules: &Filesystem,
     host: &Host,
     working_folder: &Path,
+    untouchable: Vec<PathBuf>,
 ) -> Result<Files, PlanError> {
     let working_place = working_place(working_folder)?;
     let writable = writable_places(rules, &working_place)?;
@@ -55,7 +58,10 @@ pub(super) fn survey(
             path: working_place.path,
         });
     }
-    let denied: Vec<PathBuf> = literals(&rules.write_deny).map(absolute).collect();
+    let denied = literals(&rules.write_deny)
+        .map(absolute)
+        .chain(untouchable)
+        .collect();
     let mut files = Files {
         scope: rules.scope.value,
         working_folder: working_place.path.clone(),
@@ -64,6 +70,7 @@ pub(super) fn survey(
         writable,
         shown,
         hidden,
+        fragile: fragile(rules, &host.home),
         frozen: Vec::new(),
         denied,
     };
@@ -129,6 +136,23 @@ fn reading(rules: &Filesystem) -> Result<(Vec<Place>, Vec<Place>), PlanError> {
     let mut hidden = places(&rules.read_deny)?;
     hidden.retain(|place| !shown.iter().any(|other| other.path == place.path));
     Ok((shown, hidden))
+}
+
+/// A mount over a file goes away when the host replaces the file, and what is
+/// not there yet cannot be mounted over. So reading is granted beside the
+/// hidden paths of the home folder and those that somebody named, not above
+/// them: whatever comes to be there stays unreadable.
+fn fragile(rules: &Filesystem, home: &Path) -> Vec<PathBuf> {
+    rules
+        .read_deny
+        .iter()
+        .filter_map(|rule| match &rule.value {
+            PathRule::Literal(path) => Some((path, rule.origin.layer)),
+            PathRule::Glob(_) => None,
+        })
+        .filter(|(path, layer)| path.starts_with(home) || *layer != LayerKind::Default)
+        .map(|(path, _)| path.clone())
+        .collect()
 }
 
 fn places(rules: &[Sourced<PathRule>]) -> Result<Vec<Place>, PlanError> {

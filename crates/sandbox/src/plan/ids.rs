@@ -82,6 +82,7 @@ mod tests {
             uid,
             gid: uid,
             home: "/".into(),
+            other_home: None,
             landlock_abi: 1,
             spare_id,
         }

@@ -66,6 +66,9 @@ pub(super) fn view(files: &Files, ids: &Ids, host: &Host) -> Result<View, PlanEr
         lay(Path::new("/etc/passwd"), Content::File(user_table(host)));
         lay(Path::new("/etc/group"), Content::File(group_table()));
     }
+    for path in foreign_mounts(files) {
+        lay(&path, Content::Hidden { is_folder: true });
+    }
     for place in visible_hidden(files).filter(|place| is_within_reach(place, ids, &owned)) {
         lay(
             &place.path,
@@ -84,6 +87,47 @@ pub(super) fn view(files: &Files, ids: &Ids, host: &Host) -> Result<View, PlanEr
         lay(path, Content::Frozen);
     }
     Ok(View::new(base, overlays))
+}
+
+/// File systems that show the machine or talk to it, wherever they are mounted:
+/// a second procfs has every process of the host in it.
+const FOREIGN_TYPES: [&str; 12] = [
+    "proc",
+    "debugfs",
+    "tracefs",
+    "securityfs",
+    "configfs",
+    "pstore",
+    "efivarfs",
+    "binfmt_misc",
+    "bpf",
+    "autofs",
+    "fuse.portal",
+    "rpc_pipefs",
+];
+
+/// Where such file systems are mounted, but for what is replaced anyway.
+fn foreign_mounts(files: &Files) -> Vec<PathBuf> {
+    if files.scope == ReadScope::System {
+        return Vec::new();
+    }
+    let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mut found: Vec<PathBuf> = table.lines().filter_map(foreign_mount).collect();
+    found.retain(|path| {
+        !["/proc", "/dev", "/run", "/tmp"]
+            .iter()
+            .any(|own| path.starts_with(own))
+    });
+    found
+}
+
+fn foreign_mount(line: &str) -> Option<PathBuf> {
+    let (left, right) = line.split_once(" - ")?;
+    let kind = right.split(' ').next()?;
+    let point = left.split(' ').nth(4)?;
+    // Octal escapes stand for white space in a name.
+    let point = point.replace("\\040", " ").replace("\\011", "\t");
+    FOREIGN_TYPES.contains(&kind).then(|| point.into())
 }
 
 /// Shown on purpose: what the policy names, parts of `/run`, and under a
@@ -214,12 +258,12 @@ pub(super) fn landlock_rules(files: &Files) -> Vec<(PathBuf, FsAccess)> {
             .into_iter()
             .map(|path| (path, FsAccess::Read)),
     );
-    rules.extend(
-        files
-            .shown
-            .iter()
-            .map(|place| (place.path.clone(), FsAccess::Read)),
-    );
+    let hidden: Vec<&Path> = files.fragile.iter().map(PathBuf::as_path).collect();
+    for place in &files.shown {
+        let mut granted = Vec::new();
+        grant_around(&place.path, &hidden, &mut granted);
+        rules.extend(granted.into_iter().map(|path| (path, FsAccess::Read)));
+    }
     rules.extend(
         files
             .writable
@@ -235,23 +279,9 @@ fn readable(files: &Files) -> Vec<PathBuf> {
         roots.extend([PathBuf::from("/proc"), files.working_folder.clone()]);
         return roots;
     }
-    // A mount over a file goes away when the host replaces the file. So reading
-    // is granted only beside the hidden files of the home folder, not above
-    // them: whatever takes their place stays unreadable.
-    let fragile: Vec<&Path> = files
-        .hidden
-        .iter()
-        .filter(|place| !place.is_folder && !files.is_writable(&place.path))
-        .filter(|place| {
-            files
-                .home
-                .as_ref()
-                .is_some_and(|home| place.path.starts_with(&home.path))
-        })
-        .map(|place| place.path.as_path())
-        .collect();
+    let hidden: Vec<&Path> = files.fragile.iter().map(PathBuf::as_path).collect();
     let mut granted = Vec::new();
-    grant_around(Path::new("/"), &fragile, &mut granted);
+    grant_around(Path::new("/"), &hidden, &mut granted);
     granted
 }
 
@@ -301,6 +331,14 @@ mod tests {
             granted,
             ["a", "b", "sub/plain"].map(|name| folder.path().join(name))
         );
+    }
+
+    #[test]
+    fn mounts_that_show_the_machine_are_found() {
+        let line = "50 20 0:5 / /mnt/a\\040b rw,relatime shared:1 - proc proc rw";
+        assert_eq!(foreign_mount(line), Some(PathBuf::from("/mnt/a b")));
+        assert_eq!(foreign_mount("50 20 8:1 / / rw - ext4 /dev/sda rw"), None);
+        assert_eq!(foreign_mount("nonsense"), None);
     }
 
     #[test]

@@ -63,6 +63,7 @@ fn sources() -> Result<Sources<'static>, Failure> {
             home: host.home,
             base,
         },
+        other_home: host.other_home,
     })
 }
 

@@ -135,7 +135,9 @@ impl SrtFault {
         match self {
             Self::Json(_) => "settings are plain JSON without comments",
             Self::Missing(_) => "write the missing lists, empty ones too: \"denyRead\": []",
-            Self::Shape(_) => "`ringfence policy schema srt` prints every field and its type",
+            Self::Shape(_) => {
+                "`ringfence policy schema srt-settings` prints every field and its type"
+            }
             Self::Domain { source, .. } => source.hint(),
             Self::Address(source) => source.hint(),
             Self::Path { source, .. } => source.hint(),

@@ -14,6 +14,14 @@ const REQUIRED: [(&str, &[&str]); 2] = [
 pub(super) fn parse(text: &str) -> Result<SrtSettings, SrtFault> {
     let value: Value =
         serde_json::from_str(text).map_err(|error| SrtFault::Json(error.to_string()))?;
+    if !value.is_object() {
+        return Err(SrtFault::Shape("settings are an object".to_owned()));
+    }
+    for (part, _) in REQUIRED {
+        if value.get(part).is_some_and(|found| !found.is_object()) {
+            return Err(SrtFault::Shape(format!("{part} is an object")));
+        }
+    }
     let missing = missing(&value);
     if !missing.is_empty() {
         return Err(SrtFault::Missing(missing));

@@ -3,9 +3,9 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use ringfence_sys::Errno;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 
-use super::caller::{Caller, Lead, as_descriptor};
+use super::caller::{Caller, Lead, as_descriptor, path_of};
 use super::{Broker, Outcome, value};
 use crate::wire::Operation;
 
@@ -38,6 +38,12 @@ impl Broker {
         mode: u64,
     ) -> Outcome {
         let file = caller.open_file(as_descriptor(number))?;
+        let is_file =
+            FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) == FileType::RegularFile;
+        // A file of the host that is a standard stream is not ours to change.
+        if is_file && !self.roots.is_in_view(&file)? && !is_memory(&file)? {
+            return Err(Errno::PERM);
+        }
         self.judge_place(Operation::ChangeMode, &file)?;
         rustix::fs::fchmod(&file, permissions(mode))?;
         value(0)
@@ -93,6 +99,12 @@ fn open_whole(caller: &Caller<'_>, base: u64, path: &std::ffi::OsStr) -> Result<
         Mode::empty(),
         rustix::fs::ResolveFlags::NO_MAGICLINKS,
     )
+}
+
+/// A file that `memfd_create` made.
+fn is_memory(file: &OwnedFd) -> Result<bool, Errno> {
+    let path = path_of(file)?;
+    Ok(path.as_os_str().as_encoded_bytes().starts_with(b"/memfd:"))
 }
 
 fn permissions(mode: u64) -> Mode {

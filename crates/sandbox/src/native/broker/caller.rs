@@ -277,6 +277,12 @@ impl Spot {
         if same { Ok(spot) } else { Err(Errno::NOENT) }
     }
 
+    /// The same folder and name with the path they have now.
+    pub(super) fn again(&self) -> Result<Self, Errno> {
+        let folder = rustix::io::fcntl_dupfd_cloexec(&self.folder, 3)?;
+        Self::new(folder, &self.name, self.written.clone())
+    }
+
     /// The whole path, with every link on the way resolved.
     pub(super) fn path(&self) -> &Path {
         &self.path
@@ -295,6 +301,13 @@ impl Spot {
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(errno),
         }
+    }
+
+    /// Whether a link is there.
+    pub(super) fn is_link(&self) -> Result<bool, Errno> {
+        let status = self.status()?;
+        Ok(status
+            .is_some_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Symlink))
     }
 
     fn link_target(&self) -> Result<Option<OsString>, Errno> {
@@ -341,12 +354,12 @@ pub(super) fn may_exist(folder: &OwnedFd, path: &Path) -> bool {
 }
 
 /// A name that stands for something only the caller has.
-enum OwnFile<'a> {
+pub(super) enum OwnFile<'a> {
     Descriptor(i32, &'a OsStr),
     Terminal,
 }
 
-fn own_file(path: &OsStr) -> Option<OwnFile<'_>> {
+pub(super) fn own_file(path: &OsStr) -> Option<OwnFile<'_>> {
     let bytes = path.as_bytes();
     match bytes {
         b"/dev/tty" => return Some(OwnFile::Terminal),

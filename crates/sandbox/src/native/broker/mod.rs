@@ -12,6 +12,7 @@ mod attributes;
 mod caller;
 mod names;
 mod open;
+mod roots;
 mod socket;
 mod worker;
 
@@ -23,6 +24,7 @@ use ringfence_sys::seccomp::{Answer, Listener, Notification};
 use ringfence_sys::{Errno, UnixDiag};
 
 use self::caller::{Caller, Spot, may_exist, path_of};
+pub(super) use self::roots::Roots;
 use self::worker::Workers;
 use super::refusals::Refusals;
 use crate::git::{CONTROL_NAMES, HEAD, Made};
@@ -38,6 +40,7 @@ const GUARDED: Errno = Errno::ROFS;
 pub(super) struct Broker {
     listener: Arc<Listener>,
     guard: Guard,
+    roots: Roots,
     made: Made,
     sockets: Arc<UnixDiag>,
     workers: Workers,
@@ -58,10 +61,11 @@ pub(super) enum Done {
 type Outcome = Result<Done, Errno>;
 
 impl Broker {
-    pub(super) fn new(listener: Listener, guard: Guard, sockets: UnixDiag) -> Self {
+    pub(super) fn new(listener: Listener, guard: Guard, roots: Roots, sockets: UnixDiag) -> Self {
         Self {
             listener: Arc::new(listener),
             guard,
+            roots,
             made: Made::default(),
             sockets: Arc::new(sockets),
             workers: Workers::default(),
@@ -176,22 +180,29 @@ impl Broker {
     fn judge(&mut self, operation: Operation, spot: &Spot) -> Result<(), Errno> {
         let path = spot.path();
         self.judged = Some((operation, path.to_path_buf()));
-        let rule = self
-            .guard
-            .rule_for(path)
-            .or_else(|| self.guard.rule_for(spot.written()));
-        let rule = match rule {
-            Some(GuardRule::Name(name)) => format!("protected name {name}"),
-            Some(GuardRule::Denied) => "write denied by the policy".to_owned(),
-            None if self.guard.covers(path) => match self.git_rule(spot)? {
-                Some(rule) => rule.to_owned(),
-                None => return Ok(()),
-            },
-            None => return Ok(()),
+        let rule = match self.roots.known_as(&spot.folder, path) {
+            Ok(known) => self.rule_for(spot, known.as_deref())?,
+            Err(_) => Some("place that cannot be told".to_owned()),
         };
+        let Some(rule) = rule else { return Ok(()) };
         self.judged = None;
         self.refuse(operation, path, &rule);
         Err(GUARDED)
+    }
+
+    /// The rule against touching a spot that the guard calls `known`.
+    fn rule_for(&self, spot: &Spot, known: Option<&Path>) -> Result<Option<String>, Errno> {
+        let written = self.roots.by_path(spot.written());
+        let guarded = [known, written.as_deref()]
+            .into_iter()
+            .flatten()
+            .find_map(|path| self.guard.rule_for(path));
+        Ok(match guarded {
+            Some(GuardRule::Name(name)) => Some(format!("protected name {name}")),
+            Some(GuardRule::Denied) => Some("write denied by the policy".to_owned()),
+            None if known.is_some() => self.git_rule(spot)?.map(str::to_owned),
+            None => None,
+        })
     }
 
     /// The same for a place that the caller holds open or that was reached by
@@ -201,15 +212,38 @@ impl Broker {
         if path.starts_with("/proc") {
             return Err(Errno::ACCESS);
         }
+        let is_nobodys = matches!(self.roots.known_as(place, &path), Ok(None));
         match Spot::of_place(place) {
             Ok(spot) => self.judge(operation, &spot),
-            Err(_) if !self.guard.covers(&path) => Ok(()),
+            Err(_) if is_nobodys => Ok(()),
             Err(Errno::NOENT) if rustix::fs::fstat(place)?.st_nlink == 0 => Ok(()),
             Err(_) => {
                 self.refuse(operation, &path, "place whose name cannot be checked");
                 Err(GUARDED)
             }
         }
+    }
+
+    /// What the guard calls a spot, if it lies in a writable folder of the host.
+    fn known_as(&self, spot: &Spot) -> Result<Option<PathBuf>, Errno> {
+        self.roots
+            .known_as(&spot.folder, spot.path())
+            .map_err(|_| GUARDED)
+    }
+
+    /// After a name was made: another sandbox in the same folder may have moved
+    /// the folder it was made in. Then what was made is taken back.
+    fn settle(
+        &mut self,
+        operation: Operation,
+        spot: &Spot,
+        undo: impl FnOnce(),
+    ) -> Result<(), Errno> {
+        let now = spot.again()?;
+        if now.path() == spot.path() {
+            return Ok(());
+        }
+        self.judge(operation, &now).inspect_err(|_| undo())
     }
 
     fn refuse(&mut self, operation: Operation, path: &Path, rule: &str) {
@@ -226,9 +260,21 @@ impl Broker {
     /// What of a Git repository may not be touched: hooks and configuration of
     /// one that was there before, and live hooks of a new one.
     fn git_rule(&self, spot: &Spot) -> Result<Option<&'static str>, Errno> {
-        let Some((levels, below)) = control_entry(spot.path()) else {
-            return Ok(None);
-        };
+        for (levels, below) in control_entries(spot.path()) {
+            let rule = self.git_rule_at(spot, levels, below)?;
+            if rule.is_some() {
+                return Ok(rule);
+            }
+        }
+        Ok(None)
+    }
+
+    fn git_rule_at(
+        &self,
+        spot: &Spot,
+        levels: usize,
+        below: &Path,
+    ) -> Result<Option<&'static str>, Errno> {
         if !self.guard.guards_git_entry(&first_component(below)) {
             return Ok(None);
         }
@@ -250,7 +296,7 @@ impl Broker {
     /// Called before a name is made: a folder that gets a `HEAD` becomes a
     /// repository, which is looked at when the run ends.
     fn before_making(&mut self, operation: Operation, spot: &Spot) -> Result<(), Errno> {
-        if !is_head(spot.path()) || !self.guard.covers(spot.path()) {
+        if !is_head(spot.path()) || self.known_as(spot)?.is_none() {
             return Ok(());
         }
         let id = spot.folder_id()?;
@@ -277,10 +323,10 @@ fn is_git_name(path: &Path) -> bool {
         .is_some_and(|name| name.eq_ignore_ascii_case(".git"))
 }
 
-/// Finds the entry of a path that controls what Git runs: how many folders
+/// Finds the entries of a path that may control what Git runs: how many folders
 /// above the path's own folder the Git folder would be, and the rest from
 /// there, which starts with one of [`CONTROL_NAMES`].
-fn control_entry(path: &Path) -> Option<(usize, &Path)> {
+fn control_entries(path: &Path) -> impl Iterator<Item = (usize, &Path)> {
     let is_control = |name: &std::ffi::OsStr| {
         CONTROL_NAMES
             .iter()
@@ -288,8 +334,8 @@ fn control_entry(path: &Path) -> Option<(usize, &Path)> {
     };
     path.ancestors()
         .enumerate()
-        .filter(|(_, ancestor)| ancestor.file_name().is_some_and(is_control))
-        .find_map(|(levels, ancestor)| {
+        .filter(move |(_, ancestor)| ancestor.file_name().is_some_and(is_control))
+        .filter_map(|(levels, ancestor)| {
             let below = path.strip_prefix(ancestor.parent()?).ok()?;
             Some((levels, below))
         })

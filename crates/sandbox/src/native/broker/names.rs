@@ -32,6 +32,9 @@ impl Broker {
         self.judge(Operation::Create, &spot)?;
         sys::set_umask(caller.umask()?);
         rustix::fs::mkdirat(&spot.folder, &spot.name, permissions(mode))?;
+        self.settle(Operation::Create, &spot, || {
+            let _ = rustix::fs::unlinkat(&spot.folder, &spot.name, AtFlags::REMOVEDIR);
+        })?;
         if let Some(status) = spot.status()? {
             self.made.folder(FileId::of_stat(&status));
         }
@@ -72,7 +75,7 @@ impl Broker {
         self.judge(Operation::Create, &spot)?;
         // A link in place of a folder that protected names are in would let
         // them be made behind it, under another name.
-        if !self.guard.completions(spot.path()).is_empty() {
+        if self.completes(&spot)? {
             self.refuse(
                 Operation::Create,
                 spot.path(),
@@ -82,6 +85,9 @@ impl Broker {
         }
         self.before_making(Operation::Create, &spot)?;
         rustix::fs::symlinkat(target, &spot.folder, &spot.name)?;
+        self.settle(Operation::Create, &spot, || {
+            let _ = rustix::fs::unlinkat(&spot.folder, &spot.name, AtFlags::empty());
+        })?;
         value(0)
     }
 
@@ -98,6 +104,9 @@ impl Broker {
         self.before_making(Operation::Link, &spot)?;
         let link = format!("/proc/self/fd/{}", source.as_raw_fd());
         rustix::fs::linkat(CWD, link, &spot.folder, &spot.name, AtFlags::SYMLINK_FOLLOW)?;
+        self.settle(Operation::Create, &spot, || {
+            let _ = rustix::fs::unlinkat(&spot.folder, &spot.name, AtFlags::empty());
+        })?;
         value(0)
     }
 
@@ -110,7 +119,27 @@ impl Broker {
             self.judge_move(&to, &from)?;
         }
         rustix::fs::renameat_with(&from.folder, &from.name, &to.folder, &to.name, flags)?;
+        self.settle_move(&from, &to, flags)?;
         value(0)
+    }
+
+    /// After a rename: what another sandbox put into the folder meanwhile may
+    /// complete a guarded name now. Then it is moved back.
+    fn settle_move(&mut self, from: &Spot, to: &Spot, flags: RenameFlags) -> Result<(), Errno> {
+        let now = to.again()?;
+        let is_guarded = self.completions(&now)?.iter().any(|below| now.holds(below));
+        let moved = now.path() != to.path() && self.judge(Operation::Rename, &now).is_err();
+        if !is_guarded && !moved {
+            return Ok(());
+        }
+        let back = flags & RenameFlags::EXCHANGE;
+        let _ = rustix::fs::renameat_with(&to.folder, &to.name, &from.folder, &from.name, back);
+        self.refuse(
+            Operation::Rename,
+            now.path(),
+            "rename that completes a guarded name",
+        );
+        Err(super::GUARDED)
     }
 
     /// Neither end is guarded, and what moves brings no guarded name along.
@@ -122,9 +151,13 @@ impl Broker {
         };
         let kind = FileType::from_raw_mode(status.st_mode);
         let is_link = kind == FileType::Symlink;
-        let completions = self.guard.completions(to.path());
+        let completions = self.completions(to)?;
         if completions.iter().any(|below| is_link || from.holds(below))
-            || (kind == FileType::Directory && self.brings_a_pattern(from, to))
+            || self
+                .completions(from)?
+                .iter()
+                .any(|below| from.holds(below))
+            || (kind == FileType::Directory && self.brings_a_pattern(from, to)?)
         {
             self.refuse(
                 Operation::Rename,
@@ -137,34 +170,46 @@ impl Broker {
         self.before_making(Operation::Rename, to)
     }
 
+    /// What would complete guarded names if it were below `spot`.
+    fn completions(&self, spot: &Spot) -> Result<Vec<PathBuf>, Errno> {
+        let known = self.known_as(spot)?;
+        Ok(known
+            .map(|known| self.guard.completions(&known))
+            .unwrap_or_default())
+    }
+
+    fn completes(&self, spot: &Spot) -> Result<bool, Errno> {
+        Ok(!self.completions(spot)?.is_empty())
+    }
+
     /// Whether something below the moved folder would match a guarded pattern
     /// in its new place. A folder too large to look through counts as one.
-    fn brings_a_pattern(&self, from: &Spot, to: &Spot) -> bool {
+    fn brings_a_pattern(&self, from: &Spot, to: &Spot) -> Result<bool, Errno> {
         const MOST_ENTRIES: usize = 10_000;
-        if !self.guard.has_patterns() {
-            return false;
-        }
+        let Some(target) = self.known_as(to)?.filter(|_| self.guard.has_patterns()) else {
+            return Ok(false);
+        };
         let root = format!("/proc/self/fd/{}", from.folder.as_raw_fd());
         let mut folders = vec![PathBuf::from(&from.name)];
         let mut seen = 0;
         while let Some(folder) = folders.pop() {
             let Ok(entries) = std::fs::read_dir(Path::new(&root).join(&folder)) else {
-                return true;
+                return Ok(true);
             };
             for entry in entries {
-                let Ok(entry) = entry else { return true };
+                let Ok(entry) = entry else { return Ok(true) };
                 let below = folder.join(entry.file_name());
                 let moved = below.strip_prefix(&from.name).unwrap_or(&below);
                 seen += 1;
-                if seen > MOST_ENTRIES || self.guard.rule_for(&to.path().join(moved)).is_some() {
-                    return true;
+                if seen > MOST_ENTRIES || self.guard.rule_for(&target.join(moved)).is_some() {
+                    return Ok(true);
                 }
                 if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                     folders.push(below);
                 }
             }
         }
-        false
+        Ok(false)
     }
 
     /// The Git folder of a repository that was there before stays in place,
@@ -177,7 +222,7 @@ impl Broker {
         status: &Stat,
     ) -> Result<(), Errno> {
         let path = spot.path();
-        if !self.guard.covers(path) {
+        if self.known_as(spot)?.is_none() {
             return Ok(());
         }
         let is_old_git_folder = is_git_name(path)

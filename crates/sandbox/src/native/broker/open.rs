@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use ringfence_sys::seccomp::Answer;
 use ringfence_sys::{self as sys, Errno};
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
 use super::caller::{Caller, Lead, Spot, as_descriptor};
 use super::{Broker, Done, Outcome};
@@ -89,7 +89,9 @@ impl Broker {
 
     /// Follows links at the end, each of which may itself be a guarded name.
     fn follow(&mut self, caller: &Caller<'_>, spot: Spot) -> Result<Lead, Errno> {
-        self.judge(Operation::Write, &spot)?;
+        if spot.is_link()? {
+            self.judge(Operation::Write, &spot)?;
+        }
         caller.follow(spot)
     }
 
@@ -130,6 +132,9 @@ impl Broker {
             flags,
             Mode::from_raw_mode(how.mode),
         )?;
+        self.settle(Operation::Create, spot, || {
+            let _ = rustix::fs::unlinkat(&spot.folder, &spot.name, AtFlags::empty());
+        })?;
         descriptor(file, how)
     }
 

@@ -12,10 +12,10 @@ use std::sync::PoisonError;
 
 use ringfence_sys::seccomp::{Answer, Notification};
 use ringfence_sys::{self as sys, Errno};
-use rustix::fs::{FileType, OFlags};
+use rustix::fs::FileType;
 use rustix::net::{AddressFamily, SocketAddrUnix};
 
-use super::caller::{Caller, as_descriptor};
+use super::caller::{Caller, as_descriptor, own_file};
 use super::{Broker, Done, Outcome, value};
 use crate::wire::{Operation, Refusal, RefusalKind};
 
@@ -87,8 +87,10 @@ impl Broker {
         socket: OwnedFd,
         connect: impl FnOnce(&OwnedFd) -> Result<(), Errno> + Send + 'static,
     ) -> Outcome {
-        let may_wait = !rustix::fs::fcntl_getfl(&socket)?.contains(OFlags::NONBLOCK)
-            && rustix::net::sockopt::socket_type(&socket)? != rustix::net::SocketType::DGRAM;
+        // Whether it blocks is a flag that code inside can change at any time,
+        // and the init must never wait for it.
+        let may_wait =
+            rustix::net::sockopt::socket_type(&socket)? != rustix::net::SocketType::DGRAM;
         let operation = move || connect(&socket).map(|()| Answer::Value(0));
         if may_wait {
             self.workers.run(&self.listener, call, operation)?;
@@ -143,6 +145,10 @@ impl Broker {
         socket: &OwnedFd,
         path: &[u8],
     ) -> Result<(), Errno> {
+        // Read again by the init, such a name would mean one of its own files.
+        if own_file(OsStr::from_bytes(path)).is_some() {
+            return Err(Errno::ACCESS);
+        }
         let spot = match caller.spot(super::caller::CURRENT_FOLDER, OsStr::from_bytes(path)) {
             Err(Errno::BUSY) => return Err(Errno::ADDRINUSE),
             other => other?,

@@ -1,0 +1,220 @@
+//! G4: what decides which programs Git runs.
+
+use ringfence_testkit::{Folder, Outcome};
+
+use super::arena::{Arena, refused, refused_after, state};
+use super::inside;
+
+/// Makes a repository with one commit in DIR.
+fn repository(folder: &str) -> String {
+    format!(
+        "git init -q {folder} && git -C {folder} -c user.name=A -c user.email=a@example.org \
+         commit -q --allow-empty -m first"
+    )
+}
+
+const SETTING: &str = "printf '[core]\\n\\tfsmonitor = ./evil\\n'";
+
+/// Attacks on the repository whose Git folder is GIT.
+const ATTACKS: &[&str] = &[
+    "SETTING >> GIT/config",
+    "SETTING > GIT/config",
+    "SETTING > GIT/CONFIG2 && mv GIT/CONFIG2 GIT/config",
+    "git -C GIT/.. config core.fsmonitor ./evil",
+    "rm GIT/config",
+    "mv GIT/config GIT/c",
+    "chmod 777 GIT/config",
+    "./attack truncate GIT/config",
+    "./attack reopen GIT/config",
+    "./attack link-open GIT/config link",
+    "./attack link-empty GIT/config link",
+    "ln -s GIT/config link && SETTING > link",
+    "SETTING > GIT/config.worktree",
+    "echo ../evil > GIT/commondir",
+    "echo evil > GIT/hooks/pre-commit",
+    "echo evil > GIT/hooks/post-checkout.sh",
+    "echo x > f && mv f GIT/hooks/pre-commit",
+    "echo x > f && ln f GIT/hooks/pre-commit",
+    "ln -s /tmp/evil GIT/hooks/pre-commit",
+    "mv GIT/hooks/pre-commit.sample GIT/hooks/pre-commit",
+    "echo evil > GIT/hooks/pre-commit.sample",
+    "rm -r GIT/hooks",
+    "mv GIT/hooks GIT/h",
+    "mkdir new && ./attack exchange new GIT/hooks",
+    "./attack openat GIT/hooks pre-push",
+    "./attack bind GIT/hooks/s",
+    "cd GIT && mkdir -p new && mv hooks old && mv new hooks",
+    "mv GIT away",
+    "cp -r GIT copy && SETTING > copy/config && ./attack exchange copy GIT",
+    // A folder that is no repository for a moment.
+    "cd GIT && mv objects o && mv refs r && SETTING > config && mv o objects && mv r refs",
+    "cd GIT && mv HEAD H && SETTING > config && mv H HEAD",
+    "cd GIT && cp HEAD H && rm HEAD && echo evil > hooks/pre-commit && mv H HEAD",
+    // A head that is written anew, as every change of branch does.
+    "cd GIT && cp HEAD HEAD.lock && mv HEAD.lock HEAD && SETTING > config",
+    "cd GIT && cp HEAD HEAD.lock && mv HEAD.lock HEAD && echo evil > hooks/pre-commit",
+    "cd GIT && ./attack-copy exchange HEAD description && ./attack-copy exchange HEAD description && SETTING > config",
+];
+
+#[test]
+fn g4_hooks_and_configuration_of_existing_repositories_stay_as_they_are() {
+    for folder in [".", "a/nested"] {
+        let git = format!("{folder}/.git");
+        let prepare = format!(
+            "mkdir -p {folder} && {} && cp attack {git}/attack-copy",
+            repository(folder)
+        );
+        for attack in ATTACKS {
+            let attack = attack.replace("GIT", &git).replace("SETTING", SETTING);
+            let controls = |arena: &Arena| {
+                let look = "ls -d config* commondir; ls -l hooks; cat config; stat -c %a config";
+                arena.outside(&format!("cd {git} && {{ {look}; }}")).stdout
+            };
+            let outside = Arena::prepared(&prepare);
+            let before = controls(&outside);
+            outside.outside(&attack).expect_code(0);
+            assert_ne!(
+                controls(&outside),
+                before,
+                "`{attack}` has no effect outside"
+            );
+
+            let arena = Arena::prepared(&prepare);
+            let before = controls(&arena);
+            // It may be refused on the spot, or undone and reported at the end.
+            arena.inside(&attack);
+            assert_eq!(controls(&arena), before, "{attack}");
+        }
+    }
+}
+
+#[test]
+fn an_ordinary_change_of_branch_leaves_the_users_own_hooks_and_settings_alone() {
+    for folder in [".", "nested"] {
+        let prepare = format!(
+            "{} && cd {folder} && echo '#!/bin/sh' > .git/hooks/pre-commit && chmod +x .git/hooks/pre-commit && \
+             git config alias.st status && git config core.hooksPath .git/hooks",
+            repository(folder)
+        );
+        let arena = Arena::prepared(&prepare);
+        let git = arena.folder.join(folder).join(".git");
+        let before = (
+            state(&git.join("hooks")),
+            std::fs::read(git.join("config")).unwrap(),
+        );
+        let script = format!(
+            "cd {folder} && git checkout -q -b topic && echo x > f && git add f && \
+             git -c user.name=A -c user.email=a@example.org commit -q -m second && git log --oneline"
+        );
+        let outcome = arena.inside(&script).expect_code(0);
+        assert_eq!(outcome.stdout.lines().count(), 2);
+        assert!(
+            !outcome.stderr.contains("left-behind"),
+            "{}",
+            outcome.stderr
+        );
+        let after = (
+            state(&git.join("hooks")),
+            std::fs::read(git.join("config")).unwrap(),
+        );
+        assert_eq!(after, before);
+    }
+}
+
+#[test]
+fn a_repository_can_be_made_and_used_inside() {
+    let script = format!(
+        "{} && cd new && git status --short && git checkout -q -b topic",
+        repository("new")
+    );
+    let folder = Folder::new();
+    let outcome = inside(&folder, &script).expect_code(0);
+    assert!(!outcome.stderr.contains("refused"), "{}", outcome.stderr);
+    assert!(folder.has("new/.git/config") && folder.has("new/.git/hooks"));
+}
+
+#[test]
+fn g4_a_live_hook_of_a_new_repository_is_refused() {
+    let prepare = "true";
+    for attack in [
+        "git init -q new && echo evil > new/.git/hooks/pre-commit",
+        "git init -q new && echo x > f && mv f new/.git/hooks/pre-commit",
+        "git init -q new && mv new/.git/hooks/pre-commit.sample new/.git/hooks/pre-commit",
+        "git init -q --bare new && echo evil > new/hooks/pre-receive",
+    ] {
+        let arena = refused_after(prepare, attack);
+        assert!(
+            !arena.folder.has("new/.git/hooks/pre-commit")
+                && !arena.folder.has("new/hooks/pre-receive")
+        );
+    }
+}
+
+#[track_caller]
+fn is_reported(outcome: &Outcome, subject: &str) {
+    assert!(
+        outcome.stderr.contains("left-behind") && outcome.stderr.contains(subject),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn g4_dangerous_leftovers_of_a_new_repository_are_put_out_of_effect_and_reported() {
+    for (attack, left) in [
+        (
+            "git init -q new && git -C new config core.fsmonitor ./evil",
+            "new/.git/config",
+        ),
+        (
+            "git init -q new && git -C new config alias.st '!evil'",
+            "new/.git/config",
+        ),
+        (
+            "git init -q new && git -C new config include.path ../evil",
+            "new/.git/config",
+        ),
+        (
+            "mkdir -p n/hooks n/refs && echo evil > n/hooks/pre-commit && echo ref: refs/heads/x > n/HEAD && mkdir new && mv n new/.git",
+            "new/.git/hooks",
+        ),
+        (
+            "git init -q new && rm new/.git/config && ln -s ../evil new/.git/config",
+            "new/.git/config",
+        ),
+        (
+            "git init -q --bare a && git -C a config core.fsmonitor ./evil && mkdir new && mv a new/.git",
+            "new/.git/config",
+        ),
+        (
+            "git init -q --separate-git-dir store new && git -C new config core.fsmonitor ./evil",
+            "store/config",
+        ),
+        (
+            "git init -q new && SETTING > new/.git/config && echo [extensions] > x; exit 0",
+            "new/.git/config",
+        ),
+    ] {
+        let attack = attack.replace("SETTING", SETTING);
+        let outside = Arena::new();
+        outside.outside(&attack).expect_code(0);
+        assert!(outside.folder.has(left), "{attack}");
+        let arena = Arena::new();
+        let outcome = arena.inside(&attack).expect_code(0);
+        is_reported(&outcome, left);
+        assert!(!arena.folder.has(left), "{attack}");
+        assert!(
+            arena.folder.has(format!("{left}.ringfence-quarantine")),
+            "{attack}"
+        );
+    }
+}
+
+#[test]
+fn g4_hidden_or_protected_git_files_of_the_user_are_guarded() {
+    let prepare = repository(".");
+    let arena = Arena::prepared(&prepare);
+    refused("modules", arena.inside("echo evil > .gitmodules"));
+    refused("global", arena.inside("echo evil > .gitconfig"));
+    refused("below", arena.inside("mkdir -p a/.config/git"));
+}

@@ -1,0 +1,230 @@
+//! G4: hidden places stay unreadable.
+
+use ringfence_testkit::{Folder, Outcome, Program, wait_until};
+
+use super::arena::{Arena, refused};
+use super::{inside_with, ringfence};
+
+const SECRET: &str = "s3cr3t-of-the-home";
+
+/// Files that are hidden by themselves or because of the folder they are in.
+const SECRETS: [&str; 8] = [
+    ".ssh/id_ed25519",
+    ".aws/credentials",
+    ".gnupg/private-keys-v1.d/key",
+    ".config/gh/hosts.yml",
+    ".netrc",
+    ".git-credentials",
+    ".npmrc",
+    ".bash_history",
+];
+
+fn home() -> Folder {
+    let home = Folder::new();
+    for name in SECRETS {
+        home.write(name, SECRET);
+    }
+    home.write("plain", "plain");
+    home
+}
+
+/// Runs a script with that home folder, which is shown: it lies in the folder
+/// for temporary files, of which the sandbox has its own.
+fn run_at_home(home: &Folder, folder: &Folder, script: &str) -> Outcome {
+    let place = home.path().to_str().unwrap();
+    ringfence()
+        .args(["run", "--read", place, "--", "sh", "-c", script])
+        .env("HOME", place)
+        .folder(folder)
+        .run()
+}
+
+#[test]
+fn g4_secrets_of_the_home_folder_are_unreadable() {
+    let (home, folder) = (home(), Folder::new());
+    let outcome = run_at_home(&home, &folder, "cat $HOME/plain").expect_code(0);
+    assert_eq!(outcome.stdout, "plain");
+    for name in SECRETS {
+        for attack in [
+            format!("cat $HOME/{name}"),
+            format!("cat /proc/self/root/$HOME/{name}"),
+            format!("ln -s $HOME l; cat l/{name}; e=$?; rm l; exit $e"),
+            format!("ln -s $HOME/{name} l; cat l; e=$?; rm l; exit $e"),
+            format!("cd $HOME && cat {name}"),
+            format!("cp $HOME/{name} copy"),
+            format!("ln $HOME/{name} hard && cat hard"),
+            format!("grep -r s3cr3t $HOME/{name}"),
+            format!("exec 5< $HOME/$(dirname {name}) && cat /proc/self/fd/5/$(basename {name})"),
+        ] {
+            let proof = Program::new("sh")
+                .args(["-c", &attack])
+                .env("HOME", home.path());
+            let outside = Folder::new();
+            proof.folder(&outside).run().expect_code(0);
+            let outcome = refused(&attack, run_at_home(&home, &folder, &attack));
+            assert!(!outcome.stdout.contains(SECRET), "{attack}");
+            assert!(folder.listing().is_empty(), "{attack}");
+        }
+    }
+}
+
+#[test]
+fn g4_secrets_behind_links_of_the_home_folder_are_unreadable() {
+    let (home, folder, store) = (Folder::new(), Folder::new(), Folder::new());
+    store.write("keys/id", SECRET);
+    store.write("netrc", SECRET);
+    std::os::unix::fs::symlink(store.join("keys"), home.join(".ssh")).unwrap();
+    std::os::unix::fs::symlink(store.join("netrc"), home.join(".netrc")).unwrap();
+    let script = format!(
+        "cat $HOME/.ssh/id $HOME/.netrc {0}/keys/id {0}/netrc",
+        store.path().display()
+    );
+    let proof = Program::new("sh")
+        .args(["-c", &script])
+        .env("HOME", home.path());
+    proof.folder(&folder).run().expect_code(0);
+    let places = [home.path(), store.path()].map(|path| path.to_str().unwrap());
+    let outcome = ringfence()
+        .args([
+            "run", "--read", places[0], "--read", places[1], "--", "sh", "-c", &script,
+        ])
+        .env("HOME", home.path())
+        .folder(&folder)
+        .run();
+    assert!(refused(&script, outcome).stdout.is_empty());
+}
+
+/// Runs `cat READ` inside after the host has done `change` during the run.
+fn read_after(
+    folder: &Folder,
+    home: &Folder,
+    flags: &[&str],
+    change: impl FnOnce(),
+    read: &str,
+) -> Outcome {
+    let script = format!("touch go; while [ ! -e done ]; do sleep 0.05; done; cat {read}");
+    let run = ringfence()
+        .args(
+            ["run"]
+                .into_iter()
+                .chain(flags.iter().copied())
+                .chain(["--", "sh", "-c", &script]),
+        )
+        .env("HOME", home.path())
+        .folder(folder)
+        .start();
+    assert!(wait_until(|| folder.has("go")), "it did not start");
+    change();
+    folder.write("done", "");
+    run.finish()
+}
+
+#[test]
+fn g4_a_hidden_file_that_the_host_replaces_stays_unreadable() {
+    let (home, folder) = (home(), Folder::new());
+    let place = home.path().to_str().unwrap();
+    let change = || {
+        home.write("new", SECRET);
+        std::fs::rename(home.join("new"), home.join(".netrc")).unwrap();
+    };
+    let outcome = read_after(&folder, &home, &["--read", place], change, "$HOME/.netrc");
+    assert!(refused("cat", outcome).stdout.is_empty());
+}
+
+#[test]
+fn g4_a_hidden_folder_that_the_host_replaces_stays_unreadable() {
+    let (home, folder) = (Folder::new(), Folder::new());
+    home.write(".ssh/id", SECRET);
+    let place = home.path().to_str().unwrap();
+    let change = || {
+        std::fs::rename(home.join(".ssh"), home.join(".ssh-old")).unwrap();
+        home.write(".ssh/id", SECRET);
+    };
+    let outcome = read_after(
+        &folder,
+        &home,
+        &["--read", place],
+        change,
+        "$HOME/.ssh/id $HOME/.ssh-old/id",
+    );
+    assert!(refused("cat", outcome).stdout.is_empty());
+}
+
+#[test]
+fn g4_a_hidden_file_of_the_working_folder_that_the_host_replaces_stays_unreadable() {
+    let (home, folder) = (Folder::new(), Folder::new());
+    folder.write(".env", SECRET);
+    let change = || {
+        folder.write("new", SECRET);
+        std::fs::rename(folder.join("new"), folder.join(".env")).unwrap();
+    };
+    let outcome = read_after(&folder, &home, &["--hide", ".env"], change, ".env");
+    assert!(refused("cat", outcome).stdout.is_empty());
+}
+
+#[test]
+fn g4_hide_hides_and_read_shows_again() {
+    let arena = Arena::new();
+    arena.folder.write("vault/key", SECRET);
+    arena.folder.write("vault/public/note", "note");
+    arena.folder.write("token", SECRET);
+    arena.folder.write("certs/a.pem", SECRET);
+    let hide = ["--hide", "vault", "--hide", "token", "--hide", "**/*.pem"];
+    for attack in [
+        "cat vault/key",
+        "cat token",
+        "cat certs/a.pem",
+        "mv vault v && cat v/key",
+        "mv token t && cat t",
+        "ln token t && cat t",
+        "./attack exchange token attack && cat attack",
+        "cp -r vault v && cat v/key",
+        "./attack umount vault && cat vault/key",
+        "rmdir vault && echo",
+        "echo evil > vault/new",
+        "echo evil > token",
+    ] {
+        refused(attack, arena.inside_with(&hide, attack));
+    }
+    assert_eq!(arena.folder.read("token"), SECRET);
+    let show = [&hide[..], &["--read", "vault/public"]].concat();
+    let outcome = arena
+        .inside_with(&show, "cat vault/public/note")
+        .expect_code(0);
+    assert_eq!(outcome.stdout, "note");
+    refused("cat", arena.inside_with(&show, "cat vault/key"));
+    refused(
+        "write",
+        arena.inside_with(&show, "echo evil > vault/public/note"),
+    );
+}
+
+#[test]
+fn g4_the_restrictive_profile_sees_system_folders_only() {
+    let (folder, home) = (Folder::new(), home());
+    folder.write("file", "text");
+    let flags = ["--profile", "restrictive", "--weaker", "limits"];
+    let outcome = inside_with(
+        &folder,
+        &flags,
+        "cat file; ls -A /; ls -A $HOME /home /root /var /srv /mnt 2>/dev/null; true",
+    )
+    .expect_code(0);
+    let expected = [
+        "text", "bin", "dev", "etc", "gnu", "lib", "lib32", "lib64", "libx32", "nix", "opt",
+        "proc", "sbin", "sys", "tmp", "usr",
+    ];
+    let top = folder.path().iter().nth(1).unwrap().to_str().unwrap();
+    let text = outcome.stdout.replacen("text", "text\n", 1);
+    for line in text.lines() {
+        assert!(
+            expected.contains(&line) || line == top,
+            "{line} is in sight"
+        );
+    }
+    refused("write", inside_with(&folder, &flags, "echo evil > file"));
+    refused("make", inside_with(&folder, &flags, "echo evil > new"));
+    let plain = format!("cat {}", home.join("plain").display());
+    refused(&plain, inside_with(&folder, &flags, &plain));
+    assert_eq!(folder.listing(), ["file"]);
+}

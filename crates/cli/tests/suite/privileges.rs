@@ -1,0 +1,197 @@
+//! What the command can ask of the kernel: nothing that reaches past the fence.
+
+use ringfence_testkit::{Program, is_root};
+
+use super::arena::{Arena, Outside, refused};
+use super::ringfence;
+
+#[test]
+fn there_is_no_capability_and_no_way_to_get_one() {
+    let arena = Arena::new();
+    let status = arena.inside("cat /proc/self/status").expect_code(0).stdout;
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.map(str::trim).unwrap_or_default().to_owned()
+    };
+    for set in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
+        assert_eq!(field(set), "0000000000000000", "{set}");
+    }
+    assert_eq!(field("NoNewPrivs:"), "1");
+    assert_eq!(field("Seccomp:"), "2");
+}
+
+#[test]
+fn calls_that_reach_past_the_fence_are_refused() {
+    let arena = Arena::prepared("mkdir d e");
+    for (attack, outside) in [
+        // namespaces: user, mount, network, all
+        ("unshare 0x10000000", Outside::Anyone),
+        ("unshare 0x20000", Outside::Root),
+        ("unshare 0x40000000", Outside::Root),
+        ("unshare 0x7e020000", Outside::Anyone),
+        ("unshare 0x10000080", Outside::Anyone),
+        ("clone 0x10000000", Outside::Anyone),
+        ("clone 0x110000000", Outside::Anyone),
+        ("clone 0x20000000", Outside::Root),
+        ("clone3 0x10000000", Outside::Anyone),
+        ("clone3 0", Outside::Anyone),
+        ("setns /proc/self/ns/net", Outside::Root),
+        ("setns /proc/self/ns/user", Outside::Untried),
+        // parts of the kernel with a history
+        ("io-uring", Outside::Anyone),
+        ("userfaultfd", Outside::Anyone),
+        ("bpf", Outside::Root),
+        ("perf", Outside::Root),
+        ("keyctl", Outside::Anyone),
+        // mounts, roots, devices, handles
+        ("mount d", Outside::Root),
+        ("bind-mount d e", Outside::Root),
+        ("open-tree d", Outside::Root),
+        ("pivot $PWD/d", Outside::Root),
+        ("chroot d", Outside::Root),
+        ("device node", Outside::Root),
+        ("device /tmp/node", Outside::Untried),
+        ("handle attack", Outside::Root),
+        ("bare-handle", Outside::Untried),
+        // typing for somebody else
+        ("tiocsti 0", Outside::Untried),
+        ("tiocsti 1", Outside::Untried),
+        ("tiocsti 0xffffffff", Outside::Untried),
+        // the init
+        ("attach 1", Outside::Untried),
+        ("peek 1 0x400000", Outside::Untried),
+    ] {
+        arena.refuses(&format!("./attack {attack}"), outside);
+    }
+}
+
+#[test]
+fn typing_into_a_terminal_works_outside_where_the_kernel_still_has_it() {
+    let has_it = std::fs::read_to_string("/proc/sys/dev/tty/legacy_tiocsti")
+        .map_or(true, |value| value.trim() == "1");
+    if has_it {
+        for high in ["0", "1", "0xffffffff"] {
+            let attack = format!("./attack tiocsti {high}");
+            let error = Arena::new().refuses(&attack, Outside::Anyone);
+            assert_eq!(error, "EPERM\n", "{attack}");
+        }
+    }
+}
+
+#[test]
+fn mounts_of_the_view_cannot_be_changed() {
+    let arena = Arena::new();
+    for attack in [
+        "remount /usr",
+        "remount /",
+        "umount /proc",
+        "umount /tmp",
+        "umount /dev",
+    ] {
+        let attack = format!("./attack {attack}");
+        if is_root() {
+            let apart = ["-m", "sh", "-c", &attack];
+            Program::new("unshare")
+                .args(apart)
+                .folder(&arena.folder)
+                .run();
+        }
+        let error = refused(&attack, arena.inside(&attack)).stdout;
+        assert_eq!(error, "EPERM\n", "{attack}");
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn calls_of_another_architecture_end_the_process() {
+    const SIGSYS: i32 = 31;
+    let arena = Arena::new();
+    arena.outside("./attack int80").expect_code(0);
+    // 39 is getpid, 165 mount.
+    for words in [&["int80"][..], &["x32", "39"], &["x32", "165"]] {
+        ringfence()
+            .args(["run", "--", "./attack"])
+            .args(words.iter().copied())
+            .folder(&arena.folder)
+            .run()
+            .expect_code(128 + SIGSYS);
+    }
+}
+
+#[test]
+fn a_debugger_works_on_its_own_children_only() {
+    let arena = Arena::new();
+    arena.inside("./attack trace-child").expect_code(0);
+    refused("attach 1", arena.inside("./attack attach 1"));
+}
+
+#[test]
+fn the_init_survives_every_signal_from_inside() {
+    let script =
+        "for s in KILL TERM INT HUP STOP SEGV CHLD; do kill -s $s 1; done; echo alive > f; cat f";
+    let outcome = Arena::new().inside(script).expect_code(0);
+    assert_eq!(outcome.stdout, "alive\n");
+}
+
+#[test]
+fn shared_memory_and_queues_of_the_host_are_out_of_sight() {
+    let arena = Arena::new();
+    let key = arena.outside("./attack shm-make").expect_code(0).stdout;
+    let find = format!("./attack shm-find {}", key.trim());
+    arena.outside(&find).expect_code(0);
+    let outcome = refused(&find, arena.inside(&find));
+    arena
+        .outside(&format!("./attack shm-remove {}", key.trim()))
+        .expect_code(0);
+    assert_eq!(outcome.stdout, "ENOENT\n");
+
+    let name = arena.folder.path().display().to_string().replace('/', "-");
+    arena
+        .outside(&format!("./attack queue-make /{name}"))
+        .expect_code(0);
+    let find = format!("./attack queue-find /{name}");
+    arena.outside(&find).expect_code(0);
+    let outcome = refused(&find, arena.inside(&find));
+    arena
+        .outside(&format!("./attack queue-remove /{name}"))
+        .expect_code(0);
+    assert_eq!(outcome.stdout, "ENOENT\n");
+}
+
+#[test]
+fn kernel_controls_cannot_be_written() {
+    let arena = Arena::new();
+    let script = r"
+        for f in /proc/sys/kernel/core_pattern /proc/sys/kernel/hostname /proc/sys/kernel/modprobe \
+                 /proc/sys/vm/overcommit_memory /proc/sys/net/ipv4/ip_forward /proc/sysrq-trigger \
+                 /proc/sys/user/max_user_namespaces /proc/1/oom_score_adj /proc/self/uid_map \
+                 /sys/kernel/mm/transparent_hugepage/enabled /sys/power/state /sys/fs/cgroup/cgroup.procs; do
+            [ -e $f ] || continue
+            if (: >> $f) 2>/dev/null; then echo open $f; fi
+            if (echo 0 > $f) 2>/dev/null; then echo written $f; fi
+        done
+        (: > /sys/new || mkdir /sys/fs/cgroup/new || : > /proc/new) 2>/dev/null && echo made
+        true";
+    let outcome = arena.inside(script).expect_code(0);
+    assert_eq!(outcome.stdout, "");
+}
+
+#[test]
+fn processes_of_the_host_are_out_of_sight() {
+    let arena = Arena::new();
+    let own = std::process::id();
+    let script = format!("ls -d /proc/[0-9]*; kill -0 {own}");
+    let proof = arena.outside(&script).expect_code(0);
+    assert!(
+        proof
+            .stdout
+            .lines()
+            .any(|line| line == format!("/proc/{own}"))
+    );
+    let outcome = refused(
+        &script,
+        arena.inside("ls -d /proc/[0-9]*; kill -0 99999999"),
+    );
+    // The init and the shell.
+    assert_eq!(outcome.stdout, "/proc/1\n/proc/2\n");
+}

@@ -56,15 +56,15 @@ impl Failure {
         if json {
             output::print_json(&serde_json::json!({ "error": self }));
         } else {
-            eprintln!(
+            output::tell!(
                 "ringfence: error[{}]: {}",
                 self.code,
                 output::printable(&self.message)
             );
             if let Some(findings) = &self.findings {
-                eprintln!("{findings}");
+                output::tell!("{findings}");
             }
-            eprintln!("  hint: {}", output::printable(&self.hint));
+            output::tell!("  hint: {}", output::printable(&self.hint));
         }
         ExitCode::from(self.exit)
     }

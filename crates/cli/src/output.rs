@@ -16,6 +16,16 @@ pub(crate) fn print_text(text: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{text}");
 }
 
+/// As `eprintln!`, but a reader that has gone away is not an error: code inside
+/// must not be able to change our exit code by what it makes us say.
+macro_rules! tell {
+    ($($argument:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr().lock(), $($argument)*);
+    }};
+}
+pub(crate) use tell;
+
 /// Lines up `rows` in columns, two spaces apart. Control characters, which
 /// come from inside a sandbox, are shown and not sent to the terminal.
 pub(crate) fn columns(rows: &[Vec<String>]) -> String {

@@ -115,6 +115,19 @@ impl PolicyInputs {
         Ok(resolve(self.layers(sources)?, self.ceiling(sources)?)?)
     }
 
+    /// Every file that the policy is read from, which code under it must not
+    /// change.
+    pub fn files(&self, sources: &Sources<'_>) -> Vec<PathBuf> {
+        let named = (sources.variable)(variables::POLICY).map(PathBuf::from);
+        named
+            .iter()
+            .chain(&self.policies)
+            .chain(&self.settings)
+            .chain(&self.ceiling)
+            .filter_map(|path| std::fs::canonicalize(path).ok())
+            .collect()
+    }
+
     fn layers(&self, sources: &Sources<'_>) -> Result<Vec<Layer>, PolicyLoadError> {
         let mut layers = builtin_layers(self.profile()?, &sources.paths);
         layers.extend(

@@ -49,7 +49,11 @@ pub(crate) struct End {
 impl Supervisor {
     /// Takes over the signals.
     pub(crate) fn prepare(deadline: Option<Instant>) -> Result<Self, RunError> {
-        let watched: Vec<Signal> = PASSED_ON.iter().copied().chain([Signal::WINCH]).collect();
+        let watched: Vec<Signal> = PASSED_ON
+            .into_iter()
+            .filter(|signal| !ringfence_sys::is_ignored(*signal))
+            .chain([Signal::WINCH])
+            .collect();
         let signals = SignalQueue::new(&watched).map_err(RunError::Supervise)?;
         Ok(Self { signals, deadline })
     }
@@ -157,7 +161,7 @@ impl Watch<'_> {
                 Ok(Some(event)) => event,
                 Ok(None) => return Ok(false),
                 // Killed on our order before it could report.
-                Err(SpawnError::InitDied) if self.timer.stage == Stage::Killed => {
+                Err(SpawnError::InitLost) if self.timer.stage == Stage::Killed => {
                     self.end.ended.signal = Some(Signal::KILL.as_raw());
                     return Ok(true);
                 }

@@ -1,12 +1,11 @@
 //! Git repositories in a writable root: which configuration could run a
-//! program, and which folders are repositories.
+//! program, and what was made during this run.
 //!
 //! A repository that was there before keeps its hooks and configuration as
-//! they are. One made inside may be made, but must not be left with live
-//! hooks or with configuration that runs programs.
+//! they are. One made inside may be made, but never has live hooks, or
+//! configuration that runs programs.
 
-use std::collections::{HashMap, HashSet};
-use std::os::fd::OwnedFd;
+use std::collections::HashSet;
 
 use crate::view::FileId;
 
@@ -16,59 +15,31 @@ pub(crate) const CONTROL_NAMES: [&str; 4] = ["config", "config.worktree", "commo
 /// The entry without which a folder is no repository to Git.
 pub(crate) const HEAD: &str = "HEAD";
 
-/// The most repositories that one run may make; more are refused, because
-/// each is looked at when the run ends.
-const MOST_NEW_REPOSITORIES: usize = 512;
-/// The most folders whose making is remembered. Those beyond it count as old.
-const MOST_NEW_FOLDERS: usize = 200_000;
+/// The most folders that are remembered. Those beyond it count as old.
+const MOST_REMEMBERED: usize = 200_000;
 
 /// What was made during this run, by identity: a name can be moved, and
 /// another thing put in its place.
 #[derive(Debug, Default)]
-pub(crate) struct Made {
-    folders: HashSet<FileId>,
-    repositories: HashMap<FileId, OwnedFd>,
-}
+pub(crate) struct Made(HashSet<FileId>);
 
 impl Made {
-    /// Remembers a folder made inside.
-    pub(crate) fn folder(&mut self, folder: FileId) {
-        if self.folders.len() < MOST_NEW_FOLDERS {
-            self.folders.insert(folder);
+    /// Remembers a folder that was made inside, or that became a repository
+    /// there.
+    pub(crate) fn remember(&mut self, folder: FileId) {
+        if self.0.len() < MOST_REMEMBERED {
+            self.0.insert(folder);
         }
     }
 
     /// Forgets a folder that was removed: its number may be given to another.
-    pub(crate) fn forget_folder(&mut self, folder: FileId) {
-        self.folders.remove(&folder);
+    pub(crate) fn forget(&mut self, folder: FileId) {
+        self.0.remove(&folder);
     }
 
-    /// Whether the folder was made inside.
-    pub(crate) fn has_folder(&self, folder: FileId) -> bool {
-        self.folders.contains(&folder)
-    }
-
-    /// Remembers a folder that is about to get a `HEAD`. False when there are
-    /// too many of them.
-    pub(crate) fn repository(&mut self, id: FileId, folder: OwnedFd) -> bool {
-        if self.repositories.contains_key(&id) {
-            return true;
-        }
-        if self.repositories.len() >= MOST_NEW_REPOSITORIES {
-            return false;
-        }
-        self.repositories.insert(id, folder);
-        true
-    }
-
-    /// Whether the folder became a repository during this run.
-    pub(crate) fn has_repository(&self, id: FileId) -> bool {
-        self.repositories.contains_key(&id)
-    }
-
-    /// The folders that became repositories.
-    pub(crate) fn repositories(&self) -> impl Iterator<Item = &OwnedFd> {
-        self.repositories.values()
+    /// Whether the folder is one of those.
+    pub(crate) fn has(&self, folder: FileId) -> bool {
+        self.0.contains(&folder)
     }
 }
 
@@ -282,19 +253,6 @@ mod tests {
             "[core]\nfilemode = tr\\ue",
         ] {
             assert!(dangerous_setting(text).is_some(), "{text}");
-        }
-    }
-
-    #[test]
-    fn there_is_a_limit_of_repositories() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut made = Made::default();
-        for n in 0..=MOST_NEW_REPOSITORIES {
-            let path = folder.path().join(n.to_string());
-            std::fs::create_dir(&path).unwrap();
-            let opened = OwnedFd::from(std::fs::File::open(&path).unwrap());
-            let id = FileId::of_stat(&rustix::fs::fstat(&opened).unwrap());
-            assert_eq!(made.repository(id, opened), n < MOST_NEW_REPOSITORIES);
         }
     }
 }

@@ -119,8 +119,6 @@ pub enum Operation {
     ChangeMode,
     Connect,
     Bind,
-    /// Left behind by the run and put out of effect when it ended.
-    LeftBehind,
 }
 
 impl Operation {
@@ -135,7 +133,6 @@ impl Operation {
             Self::ChangeMode => "change-mode",
             Self::Connect => "connect",
             Self::Bind => "bind",
-            Self::LeftBehind => "left-behind",
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags};
-use rustix::process::{Pid, Signal};
+use rustix::pipe::PipeFlags;
+use rustix::process::Pid;
 
 use crate::process::{Namespaces, reap, spawn_in};
 use crate::{Errno, Result};
@@ -51,16 +52,18 @@ pub fn write_maps_of(pid: Pid, map: &IdMap) -> Result<()> {
 /// A user namespace that exists only to describe a mapping, for
 /// [`crate::set_id_mapping`].
 pub fn id_mapping_namespace(map: &IdMap) -> Result<OwnedFd> {
+    // It lives until our end of the pipe closes, also by our death.
+    let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    let mut writer = Some(writer);
     let holder = spawn_in(Namespaces::USER, || {
-        loop {
-            std::thread::park();
-        }
+        writer.take();
+        i32::from(rustix::io::read(&reader, &mut [0; 1]).is_err())
     })?;
     let made = write_maps_of(holder.pid, map).and_then(|()| {
         let link = format!("/proc/{}/ns/user", holder.pid.as_raw_pid());
         rustix::fs::open(link, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
     });
-    holder.signal(Signal::KILL)?;
+    drop(writer);
     reap(holder.pid)?;
     made
 }

@@ -28,7 +28,7 @@ pub use crate::caps::{
     drop_all as drop_capabilities, drop_bounding_set, keep_only_ptrace,
     raise_permitted as raise_permitted_capabilities,
 };
-pub use crate::environ::scrub_environment;
+pub use crate::environ::{environment_where, scrub_environment};
 pub use crate::idmap::{IdMap, id_mapping_namespace, write_maps_of, write_own_maps};
 pub use crate::keyring::join_fresh_session_keyring;
 pub use crate::landlock::{FsAccess, LandlockRule, landlock_abi, restrict_with_landlock};
@@ -45,7 +45,7 @@ pub use crate::process::{
     fork, is_single_threaded, kill_all_others, own_working_folder, reap, reap_zombies, set_umask,
     spawn_in,
 };
-pub use crate::signal::{SignalQueue, reset_signals};
+pub use crate::signal::{SignalQueue, is_ignored, reset_signals};
 pub use crate::terminal::{Pty, RawMode, controlling_terminal_of, make_controlling};
 pub use crate::unix_diag::UnixDiag;
 

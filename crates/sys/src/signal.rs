@@ -45,10 +45,25 @@ impl AsFd for SignalQueue {
     }
 }
 
-/// Gives every signal its default action and unblocks all of them, as a
-/// program that is about to be started expects.
+/// Whether the signal was ignored when this process was started, as `nohup`
+/// does with `SIGHUP`. (Not for `SIGPIPE`, which Rust ignores by itself.)
+pub fn is_ignored(signal: Signal) -> bool {
+    // SAFETY: plain data; zero is a valid action.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: only the present action is asked for.
+    let asked = unsafe { libc::sigaction(signal.as_raw(), std::ptr::null(), &raw mut action) };
+    asked == 0 && action.sa_sigaction == libc::SIG_IGN
+}
+
+/// Gives every signal its default action, but for those that were ignored from
+/// the start, and unblocks all of them, as a program that is about to be
+/// started expects.
 pub fn reset_signals() -> Result<()> {
     for number in 1..=64 {
+        let ignored = Signal::from_named_raw(number).is_some_and(is_ignored);
+        if ignored && number != libc::SIGPIPE {
+            continue;
+        }
         // SAFETY: SIG_DFL is always a valid action; numbers that cannot be
         // changed (SIGKILL, SIGSTOP, the two reserved by libc) just fail.
         unsafe { libc::signal(number, libc::SIG_DFL) };

@@ -33,6 +33,11 @@ impl Folder {
         &self.path
     }
 
+    /// Its path as text.
+    pub fn text(&self) -> &str {
+        self.path.to_str().expect("a path in Unicode")
+    }
+
     /// The path of an entry.
     pub fn join(&self, name: impl AsRef<Path>) -> PathBuf {
         self.path.join(name)

@@ -9,5 +9,5 @@ mod processes;
 mod program;
 
 pub use folder::Folder;
-pub use processes::{processes_with, status_of};
+pub use processes::{own_ids, processes_with, status_of};
 pub use program::{Outcome, Program, Started, is_root, sh, wait_until};

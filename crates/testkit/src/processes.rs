@@ -1,5 +1,13 @@
 //! Looking at processes of this machine.
 
+use std::os::unix::fs::MetadataExt;
+
+/// The user and the group that the test runs as.
+pub fn own_ids() -> (u32, u32) {
+    let own = std::fs::metadata("/proc/self").expect("our own entry in /proc");
+    (own.uid(), own.gid())
+}
+
 /// The processes with `marker` somewhere in their arguments.
 pub fn processes_with(marker: &str) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").expect("a listing of /proc");

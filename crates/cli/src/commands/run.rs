@@ -17,7 +17,7 @@ use crate::output;
 
 const EXAMPLES: &str = "Examples:
   ringfence run -- npm test
-  ringfence run --write ../shared --time 10m -- make -j4
+  ringfence run --write /srv/cache --time 10m -- make -j4
   ringfence run --settings ~/.srt-settings.json -- python3 tool.py
   ringfence run --report run.json -- ./untrusted.sh
 
@@ -89,9 +89,13 @@ fn start(arguments: RunArgs) -> Result<Report, Failure> {
         host: &scope.host,
         command: arguments.command,
         working_folder: scope.working_folder,
-        environment: std::env::vars_os().collect(),
+        environment: passed_environment(scope.policy.environment()),
         terminal: terminal(arguments.tty, arguments.no_tty),
-        untouchable: record.iter().map(|record| record.path.clone()).collect(),
+        untouchable: record
+            .iter()
+            .map(|record| record.path.clone())
+            .chain(scope.files)
+            .collect(),
         weaker: Weaker {
             host_root: arguments.weaker.contains(&WeakerForm::HostRoot),
             no_landlock: arguments.weaker.contains(&WeakerForm::Landlock),
@@ -103,6 +107,15 @@ fn start(arguments: RunArgs) -> Result<Report, Failure> {
         record.write(&report)?;
     }
     Ok(report)
+}
+
+/// The variables that pass. Others are not even copied: copies would still be
+/// in the memory of the process that becomes the sandbox's init.
+fn passed_environment(rules: &ringfence_policy::Environment) -> Vec<(OsString, OsString)> {
+    ringfence_sys::environment_where(|name| match std::str::from_utf8(name) {
+        Ok(name) => rules.passes(name),
+        Err(_) => rules.pass_all,
+    })
 }
 
 fn terminal(always: bool, never: bool) -> Terminal {
@@ -184,9 +197,9 @@ fn explain_start_failure(report: &Report) {
         .map(|program| output::printable(program))
         .unwrap_or_default();
     match report.exit.reason {
-        ExitReason::NotFound => eprintln!("ringfence: {program}: command not found"),
-        ExitReason::NotExecutable => eprintln!("ringfence: {program}: cannot be executed"),
-        ExitReason::TimeLimit => eprintln!("ringfence: {program}: ended by the time limit"),
+        ExitReason::NotFound => output::tell!("ringfence: {program}: command not found"),
+        ExitReason::NotExecutable => output::tell!("ringfence: {program}: cannot be executed"),
+        ExitReason::TimeLimit => output::tell!("ringfence: {program}: ended by the time limit"),
         ExitReason::Exited | ExitReason::Signalled => {}
     }
 }
@@ -211,11 +224,11 @@ fn show_refusals(report: &Report) {
             ]
         })
         .collect();
-    eprintln!("ringfence: refused:\n{}", output::columns(&rows));
+    output::tell!("ringfence: refused:\n{}", output::columns(&rows));
     let unshown = u64::try_from(report.refusals.len().saturating_sub(MOST_SHOWN)).unwrap_or(0)
         + report.more_refusals;
     if unshown > 0 {
-        eprintln!("  … and {unshown} more (all of them: --report FILE)");
+        output::tell!("  … and {unshown} more (all of them: --report FILE)");
     }
     let mut advice: Vec<String> = report
         .refusals
@@ -225,7 +238,7 @@ fn show_refusals(report: &Report) {
     advice.sort();
     advice.dedup();
     for line in advice.iter().take(MOST_SHOWN) {
-        eprintln!("  to allow: {line}");
+        output::tell!("  to allow: {line}");
     }
 }
 

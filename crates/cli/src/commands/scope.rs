@@ -61,6 +61,8 @@ pub(crate) struct Scope {
     pub(crate) host: Host,
     pub(crate) working_folder: PathBuf,
     pub(crate) policy: Resolved<Policy>,
+    /// The files that the policy was read from.
+    pub(crate) files: Vec<PathBuf>,
 }
 
 impl ScopeArgs {
@@ -76,11 +78,14 @@ impl ScopeArgs {
             },
             other_home: host.other_home.clone(),
         };
-        let policy = self.inputs().resolve(&sources)?;
+        let inputs = self.inputs();
+        let policy = inputs.resolve(&sources)?;
+        let files = inputs.files(&sources);
         Ok(Scope {
             host,
             working_folder,
             policy,
+            files,
         })
     }
 

@@ -97,7 +97,7 @@ pub(crate) fn refused(attack: &str, outcome: Outcome) -> Outcome {
 
 /// Every path below `folder` with what is there: kind, mode, owner, content.
 pub(crate) fn state(folder: &Path) -> String {
-    let script = r#"find . -printf '%p %y %m %U %G %l\n' | sort; find . -type f | sort | xargs -r -d '\n' cksum"#;
+    let script = r"find . -printf '%p %y %m %U %G %l\n' | sort; find . -type f | sort | xargs -r -d '\n' cksum";
     sh(script, folder).expect_code(0).stdout
 }
 

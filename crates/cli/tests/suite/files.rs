@@ -59,7 +59,7 @@ fn g4_no_way_to_name_a_file_leads_out_of_the_writable_roots() {
             let other = Folder::new();
             other.write("file", "text\n");
             std::fs::create_dir(other.join("empty")).unwrap();
-            let attack = attack.replace("OTHER", other.path().to_str().unwrap());
+            let attack = attack.replace("OTHER", other.text());
             (other, attack)
         };
         let (other, script) = prepared();
@@ -70,7 +70,7 @@ fn g4_no_way_to_name_a_file_leads_out_of_the_writable_roots() {
 
         let (other, script) = prepared();
         let before = state(other.path());
-        let place = other.path().to_str().unwrap();
+        let place = other.text();
         let seen = format!("test -f {place}/file || exit 0; {script}");
         refused(attack, Arena::new().inside_with(&["--read", place], &seen));
         assert_eq!(state(other.path()), before, "{attack}");
@@ -83,7 +83,7 @@ fn g4_the_newest_way_to_open_is_refused_too() {
     let attack = format!("./attack openat2 {}/new", other.path().display());
     Arena::new().outside(&attack).expect_code(0);
     std::fs::remove_file(other.join("new")).unwrap();
-    let place = other.path().to_str().unwrap();
+    let place = other.text();
     refused(
         &attack,
         Arena::new().inside_with(&["--read", place], &attack),
@@ -104,15 +104,7 @@ fn g4_home_system_and_other_temporary_folders_are_not_writable() {
         other.path().display()
     );
     let outcome = super::ringfence()
-        .args([
-            "run",
-            "--read",
-            home.path().to_str().unwrap(),
-            "--",
-            "sh",
-            "-c",
-            &script,
-        ])
+        .args(["run", "--read", home.text(), "--", "sh", "-c", &script])
         .env("HOME", home.path())
         .folder(&folder)
         .run()
@@ -127,14 +119,14 @@ fn g4_home_system_and_other_temporary_folders_are_not_writable() {
 #[test]
 fn g4_the_folder_above_the_working_folder_is_untouched() {
     let above = Folder::new();
-    std::fs::create_dir(above.join("work")).unwrap();
-    let attack = "echo evil > ../evil; echo evil > $PWD/../evil; mv ../work ../moved; true";
-    let place = above.path().to_str().unwrap();
+    std::fs::create_dir(above.join("inner")).unwrap();
+    let attack = "echo evil > ../evil; echo evil > $PWD/../evil; mv ../inner ../moved; true";
+    let place = above.text();
     for flags in [&[][..], &["--read", place]] {
-        inside_with(above.join("work"), flags, attack).expect_code(0);
-        assert_eq!(above.listing(), ["work"]);
+        inside_with(above.join("inner"), flags, attack).expect_code(0);
+        assert_eq!(above.listing(), ["inner"]);
     }
-    sh(attack, &above.join("work")).expect_code(0);
+    sh(attack, &above.join("inner")).expect_code(0);
     assert!(above.has("evil"));
 }
 
@@ -161,7 +153,7 @@ fn g4_an_extra_writable_root_opens_nothing_beside_it() {
     let (folder, other) = (Folder::new(), Folder::new());
     std::fs::create_dir(other.join("root")).unwrap();
     other.write("file", "text");
-    let (root, place) = (other.join("root"), other.path().to_str().unwrap());
+    let (root, place) = (other.join("root"), other.text());
     let flags = ["--read", place, "--write", root.to_str().unwrap()];
     let script = format!(
         "cd {place}; echo x > root/new || exit 9; echo x > file; echo x > beside; mv root/new beside; \

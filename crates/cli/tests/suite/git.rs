@@ -46,6 +46,12 @@ const ATTACKS: &[&str] = &[
     "cd GIT && mkdir -p new && mv hooks old && mv new hooks",
     "mv GIT away",
     "cp -r GIT copy && SETTING > copy/config && ./attack exchange copy GIT",
+    "SETTING > GIT/modules/sub/config",
+    "echo evil > GIT/modules/sub/hooks/post-checkout",
+    "mkdir -p GIT/worktrees/w && SETTING > GIT/config.worktree",
+    // By way of a new repository that was at the same path before.
+    "git init -q new && rm -rf new && ln -s GIT/.. new && SETTING > new/.git/config",
+    "git init -q new && rm -rf new && mkdir new && mv GIT new/.git && SETTING > new/.git/config",
     // A folder that is no repository for a moment.
     "cd GIT && mv objects o && mv refs r && SETTING > config && mv o objects && mv r refs",
     "cd GIT && mv HEAD H && SETTING > config && mv H HEAD",
@@ -61,13 +67,15 @@ fn g4_hooks_and_configuration_of_existing_repositories_stay_as_they_are() {
     for folder in [".", "a/nested"] {
         let git = format!("{folder}/.git");
         let prepare = format!(
-            "mkdir -p {folder} && {} && cp attack {git}/attack-copy",
+            "mkdir -p {folder} && {} && cp attack {git}/attack-copy && \
+             git init -q --bare {git}/modules/sub",
             repository(folder)
         );
         for attack in ATTACKS {
             let attack = attack.replace("GIT", &git).replace("SETTING", SETTING);
             let controls = |arena: &Arena| {
-                let look = "ls -d config* commondir; ls -l hooks; cat config; stat -c %a config";
+                let look = "find . '(' -name 'config*' -o -name commondir -o -path '*/hooks*' ')' \
+                            -printf '%p %y %m %s %l\\n' | sort; cat config";
                 arena.outside(&format!("cd {git} && {{ {look}; }}")).stdout
             };
             let outside = Arena::prepared(&prepare);
@@ -118,6 +126,25 @@ fn an_ordinary_change_of_branch_leaves_the_users_own_hooks_and_settings_alone() 
             std::fs::read(git.join("config")).unwrap(),
         );
         assert_eq!(after, before);
+    }
+}
+
+#[test]
+fn an_old_repository_in_the_place_of_a_new_one_is_not_swept() {
+    for script in [
+        "git init -q new && rm -rf new && ln -s old new",
+        "git init -q new && rm -rf new && mv old new && git -C new status && mv new old",
+        "git init -q new && mkdir old/sub && mv new old/sub/new",
+    ] {
+        let prepare = format!(
+            "{} && echo '#!/bin/sh' > old/.git/hooks/pre-commit && git -C old config alias.st status",
+            repository("old")
+        );
+        let arena = Arena::prepared(&prepare);
+        let before = arena.folder.read("old/.git/config");
+        arena.inside(script).expect_code(0);
+        assert_eq!(arena.folder.read("old/.git/config"), before, "{script}");
+        assert!(arena.folder.has("old/.git/hooks/pre-commit"), "{script}");
     }
 }
 

@@ -31,7 +31,7 @@ fn home() -> Folder {
 /// Runs a script with that home folder, which is shown: it lies in the folder
 /// for temporary files, of which the sandbox has its own.
 fn run_at_home(home: &Folder, folder: &Folder, script: &str) -> Outcome {
-    let place = home.path().to_str().unwrap();
+    let place = home.text();
     ringfence()
         .args(["run", "--read", place, "--", "sh", "-c", script])
         .env("HOME", place)
@@ -122,7 +122,7 @@ fn read_after(
 #[test]
 fn g4_a_hidden_file_that_the_host_replaces_stays_unreadable() {
     let (home, folder) = (home(), Folder::new());
-    let place = home.path().to_str().unwrap();
+    let place = home.text();
     let change = || {
         home.write("new", SECRET);
         std::fs::rename(home.join("new"), home.join(".netrc")).unwrap();
@@ -135,7 +135,7 @@ fn g4_a_hidden_file_that_the_host_replaces_stays_unreadable() {
 fn g4_a_hidden_folder_that_the_host_replaces_stays_unreadable() {
     let (home, folder) = (Folder::new(), Folder::new());
     home.write(".ssh/id", SECRET);
-    let place = home.path().to_str().unwrap();
+    let place = home.text();
     let change = || {
         std::fs::rename(home.join(".ssh"), home.join(".ssh-old")).unwrap();
         home.write(".ssh/id", SECRET);

@@ -3,22 +3,16 @@
 
 use std::os::unix::fs::{MetadataExt, chown};
 
-use ringfence_testkit::{Folder, Program, is_root, processes_with, status_of, wait_until};
+use ringfence_testkit::{Folder, Program, is_root, own_ids, processes_with, status_of, wait_until};
 
 use super::arena::{Arena, refused};
 use super::{inside, ringfence};
-
-/// Our own user and group.
-fn own_ids() -> (u32, u32) {
-    let own = std::fs::metadata("/proc/self").unwrap();
-    (own.uid(), own.gid())
-}
 
 #[test]
 fn no_process_inside_has_roots_id_on_the_host() {
     let folder = Folder::new();
     let script = "touch ready; while [ ! -e done ]; do sleep 0.05; done";
-    let marker = folder.path().to_str().unwrap();
+    let marker = folder.text();
     let run = ringfence()
         .args(["run", "--", "sh", "-c", script, marker])
         .folder(&folder)

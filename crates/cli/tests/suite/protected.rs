@@ -298,7 +298,7 @@ fn a_policy_lifts_the_protection_of_names() {
 #[test]
 fn g4_extra_writable_roots_are_guarded_too() {
     let (arena, other) = (Arena::new(), Folder::new());
-    let place = other.path().to_str().unwrap();
+    let place = other.text();
     let attack = format!("echo x > {place}/fine; echo evil > {place}/.bashrc");
     refused(&attack, arena.inside_with(&["--write", place], &attack));
     assert_eq!(other.listing(), ["fine"]);

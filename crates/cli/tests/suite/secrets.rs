@@ -60,6 +60,16 @@ fn g5_the_init_shows_nothing_of_the_host() {
 }
 
 #[test]
+fn g5_the_init_is_closed_from_the_first_moment() {
+    let folder = Folder::new();
+    for attempt in 0..30 {
+        let look = ["run", "--", "ls", "/proc/1/fd"];
+        let outcome = ringfence().args(look).folder(&folder).run();
+        assert_eq!(outcome.stdout, "", "attempt {attempt}");
+    }
+}
+
+#[test]
 fn g5_no_descriptor_of_the_starter_is_inherited() {
     let (folder, other) = (Folder::new(), Folder::new());
     let file = other.write("secret", SECRET);

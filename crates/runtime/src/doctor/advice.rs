@@ -14,6 +14,9 @@ fn apparmor_profile(program: &str) -> String {
 
 /// The fix for user namespaces that cannot be used.
 pub(super) fn user_namespaces() -> String {
+    if std::env::var_os("RINGFENCE").is_some() {
+        return "this is a ringfence sandbox already: start ringfence outside of it".to_owned();
+    }
     let setting = |path: &str| {
         std::fs::read_to_string(path)
             .ok()

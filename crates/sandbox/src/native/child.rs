@@ -96,6 +96,8 @@ fn execute(plan: &Plan) -> Result<Infallible, Errno> {
         let Err(errno) = sys::exec(&candidate, plan.arguments(), plan.environment());
         match errno {
             Errno::NOENT | Errno::NOTDIR => {}
+            // A folder that may not be entered holds nothing to be found.
+            Errno::ACCESS if rustix::fs::stat(&candidate).is_err() => {}
             Errno::ACCESS => worst = errno,
             errno => return Err(errno),
         }

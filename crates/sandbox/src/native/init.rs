@@ -19,7 +19,6 @@ use super::broker::{Broker, Roots};
 use super::child::{self, tell};
 use super::failure::{During, Failure};
 use super::mounts::{self, GivenTrees};
-use super::sweep;
 use crate::plan::Plan;
 use crate::wire::{Ended, Event, Order, Step};
 
@@ -70,6 +69,9 @@ fn start<'a>(
         .during(Step::Terminal)?;
     let signals = SignalQueue::new(&[Signal::CHILD]).during(Step::Session)?;
     sys::seccomp::install(&super::filters::hardening()).during(Step::Filter)?;
+    // Nothing inside may ever look into this process; `execve` takes this back
+    // for the command.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).during(Step::Session)?;
     if let Some(pty) = &pty {
         // The session's leader, so that the command's process group has a
         // parent in its session: only then may a terminal stop it (Ctrl-Z).
@@ -82,8 +84,6 @@ fn start<'a>(
         rustix::termios::tcsetpgrp(&pty.slave, command.pid).during(Step::Terminal)?;
     }
     from_command.send(b"go", &[]).during(Step::Channel)?;
-    // From here on nothing inside may look into this process.
-    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).during(Step::Session)?;
     let master = pty.as_ref().map(|pty| pty.master.as_fd());
     tell(supervisor, &Event::Started, master.as_slice()).during(Step::Channel)?;
     drop(pty);
@@ -355,13 +355,11 @@ impl Life<'_> {
         }
     }
 
-    /// The command is over: end what it left running, put what it left lying
-    /// out of effect, and report.
+    /// The command is over: end what it left running, and report.
     fn end(mut self) -> i32 {
         self.hear_command();
         kill_everything();
         reap_everything();
-        sweep::sweep(&mut self.broker);
         self.report_new_refusals();
         let refusals = self.broker.refusals();
         for (refusal, count) in refusals.repeated() {

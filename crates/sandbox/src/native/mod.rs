@@ -9,6 +9,5 @@ mod init;
 mod mounts;
 mod refusals;
 mod spawn;
-mod sweep;
 
 pub use spawn::{Running, SpawnError, spawn};

@@ -1,12 +1,12 @@
 //! The supervisor's side of a start: makes the mounts that need its rights,
 //! clones the init, maps its ids, and waits for the word that all is in place.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use ringfence_sys::{self as sys, Channel, Child, Errno, IdMap, MountFlags, Namespaces, Received};
 use rustix::fs::{Mode, OFlags};
-use rustix::process::Signal;
+use rustix::process::{Gid, Signal, Uid};
 
 use super::init;
 use super::mounts::GivenTrees;
@@ -50,6 +50,9 @@ pub enum SpawnError {
     /// The channel to the init broke.
     #[error("the sandbox's first process ended before it was ready")]
     InitDied,
+    /// The init died while the command ran, and everything with it.
+    #[error("the sandbox's first process died while the command ran, and the command with it")]
+    InitLost,
     /// It said something that makes no sense.
     #[error("the sandbox's first process sent an unreadable message")]
     Protocol,
@@ -67,7 +70,7 @@ impl SpawnError {
             Self::NoIdMappedMounts { .. } => "no-id-mapped-mounts",
             Self::Prepare { .. } => "folder-unusable",
             Self::MapIds(_) => "ids-unavailable",
-            Self::InitDied | Self::Protocol => "init-died",
+            Self::InitDied | Self::InitLost | Self::Protocol => "init-died",
         }
     }
 
@@ -77,6 +80,7 @@ impl SpawnError {
             Self::NoIdMappedMounts { .. } => {
                 "run as an ordinary user, or accept that root's own id is behind the sandbox: --weaker host-root"
             }
+            Self::InitLost => "look for an out-of-memory kill in the kernel's log: dmesg",
             Self::Prepare { .. } => "check that the folder exists and that you may read it",
             _ => "see what this machine can enforce, and the fix: ringfence doctor",
         }
@@ -126,6 +130,7 @@ fn prepare(plan: &mut Plan) -> Result<GivenTrees, SpawnError> {
     if !plan.ids().mapped_by_supervisor {
         return Ok(GivenTrees::new());
     }
+    hand_over_pipes(plan)?;
     match mapped_trees(plan) {
         Err(SpawnError::NoIdMappedMounts { .. }) if plan.may_run_with_own_id() => {
             plan.use_own_id();
@@ -133,6 +138,27 @@ fn prepare(plan: &mut Plan) -> Result<GivenTrees, SpawnError> {
         }
         other => other,
     }
+}
+
+/// The sandbox's host id must be able to open its own pipes by name, as
+/// `/dev/stdin`. A pipe without a name belongs to nobody else.
+fn hand_over_pipes(plan: &Plan) -> Result<(), SpawnError> {
+    let map = plan.ids().map;
+    let (uid, gid) = (
+        Uid::from_raw(map.outside_uid),
+        Gid::from_raw(map.outside_gid),
+    );
+    let (input, output, error) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
+    let streams = [input.as_fd(), output.as_fd(), error.as_fd()];
+    for fd in streams.into_iter().chain(plan.given_streams()) {
+        let name = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()));
+        let is_pipe =
+            name.is_ok_and(|name| name.as_os_str().as_encoded_bytes().starts_with(b"pipe:"));
+        if is_pipe {
+            rustix::fs::fchown(fd, Some(uid), Some(gid)).map_err(SpawnError::MapIds)?;
+        }
+    }
+    Ok(())
 }
 
 fn mapped_trees(plan: &Plan) -> Result<GivenTrees, SpawnError> {
@@ -252,7 +278,7 @@ impl Running {
                 .map(Some)
                 .map_err(|_| SpawnError::Protocol),
             Ok(Received::Nothing) => Ok(None),
-            Ok(Received::Closed) | Err(_) => Err(SpawnError::InitDied),
+            Ok(Received::Closed) | Err(_) => Err(SpawnError::InitLost),
         }
     }
 

@@ -32,6 +32,8 @@ pub enum PlanError {
     WorkingFolderHidden { path: PathBuf },
     #[error("{} cannot be a writable place: it belongs to the sandbox itself", .path.display())]
     ReservedPlace { path: PathBuf },
+    #[error("{} leads elsewhere by a link", .path.display())]
+    PlaceByLink { path: PathBuf },
     #[error("the pattern {pattern} matches more than {limit} places")]
     PatternTooWide { pattern: String, limit: usize },
     #[error("the pattern {pattern} cannot be used: {error}")]
@@ -59,6 +61,7 @@ impl PlanError {
             Self::WorkingFolderIsPrivate { .. } => "working-folder-is-private",
             Self::WorkingFolderHidden { .. } => "working-folder-hidden",
             Self::ReservedPlace { .. } => "reserved-place",
+            Self::PlaceByLink { .. } => "place-by-link",
             Self::PatternTooWide { .. } => "pattern-too-wide",
             Self::Pattern { .. } => "bad-pattern",
             Self::View(_) => "place-unreadable",
@@ -88,6 +91,9 @@ impl PlanError {
                 "use a folder below it: mkdir /tmp/work && cd /tmp/work"
             }
             Self::ReservedPlace { .. } => "take it out of the writable places",
+            Self::PlaceByLink { .. } => {
+                "name the place itself: an earlier command may have left the link"
+            }
             Self::PatternTooWide { .. } => "name the folder instead of a pattern",
             Self::Pattern { .. } => "patterns know * ? [a-z] {a,b} and **",
             Self::View(_) => "check that the path is right and readable",

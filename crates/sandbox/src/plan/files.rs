@@ -47,6 +47,11 @@ pub(super) fn survey(
     let working_place = working_place(working_folder)?;
     let writable = writable_places(rules, &working_place)?;
     let (shown, hidden) = reading(rules)?;
+    for path in literals(&rules.read_allow) {
+        if let Some(place) = Place::find(path)? {
+            refuse_link_below(&working_place.path, path, &place)?;
+        }
+    }
     if hidden
         .iter()
         .any(|place| working_place.path.starts_with(&place.path))
@@ -100,6 +105,7 @@ fn writable_places(rules: &Filesystem, working: &Place) -> Result<Vec<Place>, Pl
         let Some(place) = Place::find(path)? else {
             continue;
         };
+        refuse_link_below(&working.path, path, &place)?;
         if PRIVATE_FOLDERS
             .iter()
             .any(|private| place.path == Path::new(private))
@@ -127,6 +133,17 @@ fn writable_places(rules: &Filesystem, working: &Place) -> Result<Vec<Place>, Pl
         }
     }
     Ok(places)
+}
+
+/// A link below the working folder may have been left there by an earlier
+/// command, to be taken for the place that the operator names.
+fn refuse_link_below(working: &Path, given: &Path, place: &Place) -> Result<(), PlanError> {
+    if given.starts_with(working) && given != place.path {
+        return Err(PlanError::PlaceByLink {
+            path: given.to_path_buf(),
+        });
+    }
+    Ok(())
 }
 
 /// The places to show and to hide. Of an allow and a deny for nested places

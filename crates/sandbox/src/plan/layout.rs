@@ -111,7 +111,8 @@ fn foreign_mounts(files: &Files) -> Vec<PathBuf> {
     if files.scope == ReadScope::System {
         return Vec::new();
     }
-    let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let table = String::from_utf8_lossy(&table);
     let mut found: Vec<PathBuf> = table.lines().filter_map(foreign_mount).collect();
     found.retain(|path| {
         !["/proc", "/dev", "/run", "/tmp"]
@@ -134,15 +135,20 @@ fn foreign_mount(line: &str) -> Option<PathBuf> {
 /// narrow scope the working folder.
 fn shown(files: &Files) -> Result<Vec<Place>, PlanError> {
     let mut shown = files.shown.clone();
-    if files.scope == ReadScope::System {
+    let is_below_private = PRIVATE_FOLDERS
+        .iter()
+        .any(|private| files.working_folder.starts_with(private));
+    if files.scope == ReadScope::System || is_below_private {
         shown.push(files.working_place.clone());
-    } else {
+    }
+    if files.scope == ReadScope::Host {
         for part in RUN_PARTS {
             shown.extend(
                 Place::find(Path::new(part))?.filter(|place| place.path == Path::new(part)),
             );
         }
     }
+    shown.retain(|place| !files.is_writable(&place.path) || files.shown.contains(place));
     shown.retain(|place| !files.writable.contains(place));
     Ok(shown)
 }
@@ -167,8 +173,13 @@ fn visible_hidden(files: &Files) -> impl Iterator<Item = &Place> {
 /// not needs no mount to hide it.
 fn is_within_reach(place: &Place, ids: &Ids, owned: &[PathBuf]) -> bool {
     if ids.mapped_by_supervisor {
-        return place.mode & 0o005 != 0
-            || owned.iter().any(|folder| place.path.starts_with(folder));
+        let is_owned = owned.iter().any(|folder| place.path.starts_with(folder));
+        let is_open = place.mode & 0o005 != 0
+            && place
+                .path
+                .parent()
+                .is_none_or(|parent| outermost_closed(parent).is_none());
+        return is_owned || is_open;
     }
     let allows = |access| {
         rustix::fs::accessat(

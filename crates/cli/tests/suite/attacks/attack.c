@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #define RACES 4000
+#define RACES_IN_A_ROW 64
 #define X32_BIT 0x40000000
 #ifndef SYS_fchmodat2
 #define SYS_fchmodat2 452
@@ -663,13 +664,14 @@ static int mknod_mode(char **args)
 
 static _Atomic uint64_t racing_name;
 static _Atomic int racing = 1;
+static _Atomic unsigned flips;
 
 static void *flip(void *names)
 {
 	uint64_t *both = names;
 
-	for (unsigned turn = 0; racing; turn++)
-		racing_name = both[turn % 2];
+	for (; racing; flips++)
+		racing_name = both[flips % 2];
 	return NULL;
 }
 
@@ -685,7 +687,12 @@ static int race(char **args)
 	racing_name = names[0];
 	if (pthread_create(&thread, NULL, flip, names))
 		cannot_try("pthread_create");
+	while (flips < 2)
+		sched_yield();
 	for (int i = 0; i < RACES; i++) {
+		/* Also where both threads share one processor. */
+		if (i % RACES_IN_A_ROW == 0)
+			sched_yield();
 		int fd = open((char *)&racing_name, O_CREAT | O_WRONLY, 0644);
 
 		if (fd >= 0)

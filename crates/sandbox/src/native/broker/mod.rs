@@ -12,6 +12,7 @@ mod attributes;
 mod caller;
 mod names;
 mod open;
+mod repository;
 mod roots;
 mod socket;
 mod worker;
@@ -23,13 +24,12 @@ use std::sync::Arc;
 use ringfence_sys::seccomp::{Answer, Listener, Notification};
 use ringfence_sys::{Errno, UnixDiag};
 
-use self::caller::{Caller, Spot, may_exist, path_of};
+use self::caller::{Caller, Spot, path_of};
 pub(super) use self::roots::Roots;
 use self::worker::Workers;
 use super::refusals::Refusals;
-use crate::git::{CONTROL_NAMES, HEAD, Made};
+use crate::git::Made;
 use crate::guard::{Guard, GuardRule};
-use crate::view::FileId;
 use crate::wire::{Operation, Refusal, RefusalKind};
 
 /// What a guarded name answers: as if it were on a read-only file system,
@@ -81,10 +81,6 @@ impl Broker {
 
     pub(super) fn refusals(&self) -> &Refusals {
         &self.refusals
-    }
-
-    pub(super) fn made(&self) -> &Made {
-        &self.made
     }
 
     pub(super) fn take_new_refusals(&mut self) -> Vec<Refusal> {
@@ -181,7 +177,7 @@ impl Broker {
         let path = spot.path();
         self.judged = Some((operation, path.to_path_buf()));
         let rule = match self.roots.known_as(&spot.folder, path) {
-            Ok(known) => self.rule_for(spot, known.as_deref())?,
+            Ok(known) => self.rule_for(operation, spot, known.as_deref())?,
             Err(_) => Some("place that cannot be told".to_owned()),
         };
         let Some(rule) = rule else { return Ok(()) };
@@ -191,7 +187,12 @@ impl Broker {
     }
 
     /// The rule against touching a spot that the guard calls `known`.
-    fn rule_for(&self, spot: &Spot, known: Option<&Path>) -> Result<Option<String>, Errno> {
+    fn rule_for(
+        &self,
+        operation: Operation,
+        spot: &Spot,
+        known: Option<&Path>,
+    ) -> Result<Option<String>, Errno> {
         let written = self.roots.by_path(spot.written());
         let guarded = [known, written.as_deref()]
             .into_iter()
@@ -200,7 +201,7 @@ impl Broker {
         Ok(match guarded {
             Some(GuardRule::Name(name)) => Some(format!("protected name {name}")),
             Some(GuardRule::Denied) => Some("write denied by the policy".to_owned()),
-            None if known.is_some() => self.git_rule(spot)?.map(str::to_owned),
+            None if known.is_some() => self.git_rule(operation, spot)?.map(str::to_owned),
             None => None,
         })
     }
@@ -256,96 +257,6 @@ impl Broker {
             self.new_refusals.push(refusal);
         }
     }
-
-    /// What of a Git repository may not be touched: hooks and configuration of
-    /// one that was there before, and live hooks of a new one.
-    fn git_rule(&self, spot: &Spot) -> Result<Option<&'static str>, Errno> {
-        for (levels, below) in control_entries(spot.path()) {
-            let rule = self.git_rule_at(spot, levels, below)?;
-            if rule.is_some() {
-                return Ok(rule);
-            }
-        }
-        Ok(None)
-    }
-
-    fn git_rule_at(
-        &self,
-        spot: &Spot,
-        levels: usize,
-        below: &Path,
-    ) -> Result<Option<&'static str>, Errno> {
-        if !self.guard.guards_git_entry(&first_component(below)) {
-            return Ok(None);
-        }
-        let folder = spot.ancestor(levels)?;
-        let id = FileId::of_stat(&rustix::fs::fstat(&folder)?);
-        if self.made.has_repository(id) {
-            let is_live_hook = below.components().count() == 2
-                && first_component(below).eq_ignore_ascii_case("hooks")
-                && below
-                    .extension()
-                    .is_none_or(|extension| extension != "sample");
-            return Ok(is_live_hook.then_some("live hook of a new repository"));
-        }
-        let is_repository = is_git_name(&path_of(&folder)?) || may_exist(&folder, Path::new(HEAD));
-        let is_old = is_repository && !self.made.has_folder(id);
-        Ok(is_old.then_some("hooks and configuration of a repository"))
-    }
-
-    /// Called before a name is made: a folder that gets a `HEAD` becomes a
-    /// repository, which is looked at when the run ends.
-    fn before_making(&mut self, operation: Operation, spot: &Spot) -> Result<(), Errno> {
-        if !is_head(spot.path()) || self.known_as(spot)?.is_none() {
-            return Ok(());
-        }
-        let id = spot.folder_id()?;
-        let is_old = may_exist(&spot.folder, Path::new(HEAD)) && !self.made.has_repository(id);
-        if is_old {
-            return Ok(());
-        }
-        let folder = rustix::io::fcntl_dupfd_cloexec(&spot.folder, 3)?;
-        if self.made.repository(id, folder) {
-            return Ok(());
-        }
-        self.refuse(operation, spot.path(), "too many new repositories");
-        Err(Errno::NOSPC)
-    }
-}
-
-fn is_head(path: &Path) -> bool {
-    path.file_name()
-        .is_some_and(|name| name.eq_ignore_ascii_case(HEAD))
-}
-
-fn is_git_name(path: &Path) -> bool {
-    path.file_name()
-        .is_some_and(|name| name.eq_ignore_ascii_case(".git"))
-}
-
-/// Finds the entries of a path that may control what Git runs: how many folders
-/// above the path's own folder the Git folder would be, and the rest from
-/// there, which starts with one of [`CONTROL_NAMES`].
-fn control_entries(path: &Path) -> impl Iterator<Item = (usize, &Path)> {
-    let is_control = |name: &std::ffi::OsStr| {
-        CONTROL_NAMES
-            .iter()
-            .any(|control| name.eq_ignore_ascii_case(control))
-    };
-    path.ancestors()
-        .enumerate()
-        .filter(move |(_, ancestor)| ancestor.file_name().is_some_and(is_control))
-        .filter_map(|(levels, ancestor)| {
-            let below = path.strip_prefix(ancestor.parent()?).ok()?;
-            Some((levels, below))
-        })
-}
-
-fn first_component(path: &Path) -> String {
-    path.components()
-        .next()
-        .map(|first| first.as_os_str().to_string_lossy().into_owned())
-        .unwrap_or_default()
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "the end of every handler")]

@@ -4,10 +4,10 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use ringfence_sys::{self as sys, Errno};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags};
 
 use super::caller::{Caller, Lead, Spot, as_descriptor};
-use super::{Broker, Outcome, is_git_name, is_head, value};
+use super::{Broker, Outcome, value};
 use crate::view::FileId;
 use crate::wire::Operation;
 
@@ -36,7 +36,7 @@ impl Broker {
             let _ = rustix::fs::unlinkat(&spot.folder, &spot.name, AtFlags::REMOVEDIR);
         })?;
         if let Some(status) = spot.status()? {
-            self.made.folder(FileId::of_stat(&status));
+            self.made.remember(FileId::of_stat(&status));
         }
         value(0)
     }
@@ -117,6 +117,13 @@ impl Broker {
         self.judge_move(&from, &to)?;
         if flags.contains(RenameFlags::EXCHANGE) {
             self.judge_move(&to, &from)?;
+        }
+        if self.brings_configuration(&to)? {
+            if !flags.is_empty() {
+                return Err(Errno::INVAL);
+            }
+            self.install_configuration(&from, &to)?;
+            return value(0);
         }
         rustix::fs::renameat_with(&from.folder, &from.name, &to.folder, &to.name, flags)?;
         self.settle_move(&from, &to, flags)?;
@@ -212,31 +219,6 @@ impl Broker {
         Ok(false)
     }
 
-    /// The Git folder of a repository that was there before stays in place,
-    /// and so does its `HEAD`: without them other configuration could be put
-    /// there, and the rest put back.
-    fn judge_part_of_repository(
-        &mut self,
-        operation: Operation,
-        spot: &Spot,
-        status: &Stat,
-    ) -> Result<(), Errno> {
-        let path = spot.path();
-        if self.known_as(spot)?.is_none() {
-            return Ok(());
-        }
-        let is_old_git_folder = is_git_name(path)
-            && !self.made.has_folder(FileId::of_stat(status))
-            && !self.made.has_repository(FileId::of_stat(status));
-        let is_old_head = is_head(path) && !self.made.has_repository(spot.folder_id()?);
-        if is_old_git_folder || is_old_head {
-            self.judged = None;
-            self.refuse(operation, path, "part of a repository");
-            return Err(super::GUARDED);
-        }
-        Ok(())
-    }
-
     pub(super) fn remove(
         &mut self,
         caller: &Caller<'_>,
@@ -259,7 +241,7 @@ impl Broker {
         };
         rustix::fs::unlinkat(&spot.folder, &spot.name, flags)?;
         if folder {
-            self.made.forget_folder(FileId::of_stat(&status));
+            self.made.forget(FileId::of_stat(&status));
         }
         value(0)
     }

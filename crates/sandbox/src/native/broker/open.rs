@@ -97,6 +97,12 @@ impl Broker {
 
     fn open_spot(&mut self, caller: &Caller<'_>, spot: &Spot, how: How) -> Outcome {
         let status = spot.status()?;
+        if status.is_none()
+            && how.flags.contains(OFlags::CREATE)
+            && let Some(scratch) = self.make_common_folder(spot)?
+        {
+            return descriptor(scratch, how);
+        }
         let operation = if status.is_some() {
             Operation::Write
         } else {

@@ -41,7 +41,8 @@ impl Roots {
                 })
             })
             .collect::<Result<_, Errno>>()?;
-        let table = std::fs::read_to_string("/proc/self/mountinfo").map_err(|_| Errno::IO)?;
+        let table = std::fs::read("/proc/self/mountinfo").map_err(|_| Errno::IO)?;
+        let table = String::from_utf8_lossy(&table);
         let numbers = table
             .lines()
             .filter_map(|line| line.split(' ').next()?.parse().ok());

@@ -1,0 +1,396 @@
+//! What a run may do to Git repositories.
+//!
+//! A folder is a repository when it has a `HEAD` or is called `.git`. One that
+//! was there before keeps its configuration and hooks. In one made inside,
+//! configuration comes only by the rename that Git itself does, of a copy that
+//! was examined; hooks only as samples; and a folder that gets its `HEAD` is
+//! examined then. The copies are new files, so that what somebody holds open
+//! is not what Git will read.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use ringfence_sys::Errno;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+
+use super::caller::{Spot, may_exist, path_of};
+use super::{Broker, GUARDED};
+use crate::git::{CONTROL_NAMES, HEAD, dangerous_setting};
+use crate::view::FileId;
+use crate::wire::Operation;
+
+/// A configuration file larger than this is taken as dangerous.
+const LARGEST_CONFIG: usize = 256 * 1024;
+/// What the `commondir` of a work tree that Git added says.
+const COMMON_FOLDER: &[u8] = b"../..\n";
+
+/// An entry of a path that controls what Git runs.
+struct Control<'a> {
+    /// The would-be Git folder.
+    folder: OwnedFd,
+    id: FileId,
+    /// The rest of the path from there.
+    below: &'a Path,
+}
+
+impl Control<'_> {
+    fn name(&self) -> String {
+        first_component(self.below)
+    }
+
+    fn is_repository(&self) -> Result<bool, Errno> {
+        Ok(is_git_name(&path_of(&self.folder)?) || may_exist(&self.folder, Path::new(HEAD)))
+    }
+}
+
+impl Broker {
+    /// What of a repository may not be touched by `operation`.
+    pub(super) fn git_rule(
+        &self,
+        operation: Operation,
+        spot: &Spot,
+    ) -> Result<Option<&'static str>, Errno> {
+        for control in controls(spot)? {
+            if !self.guard.guards_git_entry(&control.name()) || !control.is_repository()? {
+                continue;
+            }
+            if !self.made.has(control.id) {
+                return Ok(Some("hooks and configuration of a repository"));
+            }
+            let rule = rule_in_new_repository(operation, &control);
+            if rule.is_some() {
+                return Ok(rule);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Called before a name is made: a folder that gets a `HEAD` becomes a
+    /// repository, and must not bring along what Git would run.
+    pub(super) fn before_making(&mut self, operation: Operation, spot: &Spot) -> Result<(), Errno> {
+        if !is_head(spot.path()) || self.known_as(spot)?.is_none() {
+            return Ok(());
+        }
+        if may_exist(&spot.folder, Path::new(HEAD)) {
+            return Ok(());
+        }
+        if let Some(reason) = examine(&spot.folder)? {
+            self.judged = None;
+            self.refuse(operation, spot.path(), &reason);
+            return Err(GUARDED);
+        }
+        self.made.remember(spot.folder_id()?);
+        Ok(())
+    }
+
+    /// Whether a rename would put configuration into a new repository.
+    pub(super) fn brings_configuration(&self, to: &Spot) -> Result<bool, Errno> {
+        if self.known_as(to)?.is_none()
+            || !is_config(to.path())
+            || !self.guard.guards_git_entry("config")
+        {
+            return Ok(false);
+        }
+        let is_repository =
+            is_git_name(&path_of(&to.folder)?) || may_exist(&to.folder, Path::new(HEAD));
+        Ok(is_repository && self.made.has(to.folder_id()?))
+    }
+
+    /// Carries out the rename of a configuration file with a copy that was
+    /// examined.
+    pub(super) fn install_configuration(&mut self, from: &Spot, to: &Spot) -> Result<(), Errno> {
+        let text = read_plain(&from.folder, &from.name)?;
+        if let Some(setting) = dangerous(text.as_deref()) {
+            let rule = format!("configuration that can run programs: {setting}");
+            self.judged = None;
+            self.refuse(Operation::Rename, to.path(), &rule);
+            return Err(GUARDED);
+        }
+        put(&to.folder, &to.name, &text.unwrap_or_default())?;
+        rustix::fs::unlinkat(&from.folder, &from.name, AtFlags::empty())
+    }
+
+    /// Makes the `commondir` of a work tree with the only content it may have.
+    /// The caller gets a file to write its own idea of that to.
+    pub(super) fn make_common_folder(&mut self, spot: &Spot) -> Result<Option<OwnedFd>, Errno> {
+        let name_is = |name: &str| spot.name.eq_ignore_ascii_case(name);
+        if self.known_as(spot)?.is_none()
+            || !name_is("commondir")
+            || !self.made.has(spot.folder_id()?)
+        {
+            return Ok(None);
+        }
+        if !is_work_tree_of_repository(spot)? {
+            return Ok(None);
+        }
+        put(&spot.folder, &spot.name, COMMON_FOLDER)?;
+        let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+        rustix::fs::open("/tmp", flags, Mode::from_raw_mode(0o600)).map(Some)
+    }
+
+    /// The Git folder of a repository that was there before stays in place,
+    /// and so does its `HEAD`: without them other configuration could be put
+    /// there, and the rest put back.
+    pub(super) fn judge_part_of_repository(
+        &mut self,
+        operation: Operation,
+        spot: &Spot,
+        status: &Stat,
+    ) -> Result<(), Errno> {
+        let path = spot.path();
+        if self.known_as(spot)?.is_none() {
+            return Ok(());
+        }
+        let is_old_git_folder = is_git_name(path) && !self.made.has(FileId::of_stat(status));
+        let is_old_head = is_head(path) && !self.made.has(spot.folder_id()?);
+        if is_old_git_folder || is_old_head {
+            self.judged = None;
+            self.refuse(operation, path, "part of a repository");
+            return Err(GUARDED);
+        }
+        Ok(())
+    }
+}
+
+/// In a repository made inside: hooks as samples in a folder made there, and
+/// configuration by Git's own rename alone.
+fn rule_in_new_repository(operation: Operation, control: &Control<'_>) -> Option<&'static str> {
+    let name = control.name().to_ascii_lowercase();
+    let is_entry_itself = control.below.components().count() == 1;
+    match name.as_str() {
+        "hooks" if is_entry_itself => {
+            let is_harmless = matches!(
+                operation,
+                Operation::Create | Operation::Remove | Operation::ChangeMode
+            );
+            (!is_harmless).then_some("hooks of a new repository")
+        }
+        "hooks" => {
+            let is_sample = control
+                .below
+                .extension()
+                .is_some_and(|extension| extension == "sample");
+            let is_removal = operation == Operation::Remove;
+            (!is_sample && !is_removal).then_some("live hook of a new repository")
+        }
+        "commondir" => (operation != Operation::Remove)
+            .then_some("configuration of a new repository from elsewhere"),
+        _ => {
+            let is_harmless = matches!(
+                operation,
+                Operation::Remove | Operation::Rename | Operation::ChangeMode
+            );
+            (!is_harmless)
+                .then_some("configuration of a new repository, which comes by renaming config.lock")
+        }
+    }
+}
+
+/// What makes a folder unfit to become a repository. What is fit is replaced
+/// by copies that nobody holds open.
+fn examine(folder: &OwnedFd) -> Result<Option<String>, Errno> {
+    for name in ["config", "config.worktree"] {
+        if !may_exist(folder, Path::new(name)) {
+            continue;
+        }
+        let text = read_plain(folder, OsStr::new(name))?;
+        if let Some(setting) = dangerous(text.as_deref()) {
+            return Ok(Some(format!(
+                "repository whose {name} can run programs: {setting}"
+            )));
+        }
+        put(folder, OsStr::new(name), &text.unwrap_or_default())?;
+    }
+    if may_exist(folder, Path::new("hooks")) && !has_only_samples(folder) {
+        return Ok(Some("repository with live hooks".to_owned()));
+    }
+    if may_exist(folder, Path::new("commondir"))
+        && read_plain(folder, OsStr::new("commondir"))?.as_deref() != Some(COMMON_FOLDER)
+    {
+        return Ok(Some(
+            "repository with configuration from another folder".to_owned(),
+        ));
+    }
+    Ok(None)
+}
+
+fn has_only_samples(folder: &OwnedFd) -> bool {
+    let is_folder = rustix::fs::statat(folder, "hooks", AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Directory);
+    let path = format!("/proc/self/fd/{}/hooks", folder.as_raw_fd());
+    let Ok(entries) = std::fs::read_dir(path) else {
+        return false;
+    };
+    let is_sample = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.is_ok_and(|entry| {
+            Path::new(&entry.file_name())
+                .extension()
+                .is_some_and(|e| e == "sample")
+        })
+    };
+    is_folder && entries.into_iter().all(is_sample)
+}
+
+/// A folder two below a repository, in `worktrees`.
+fn is_work_tree_of_repository(spot: &Spot) -> Result<bool, Errno> {
+    let path = path_of(&spot.folder)?;
+    let is_below = path
+        .parent()
+        .and_then(Path::file_name)
+        .is_some_and(|name| name == "worktrees");
+    Ok(is_below && may_exist(&spot.ancestor(2)?, Path::new(HEAD)))
+}
+
+/// The bytes of a plain file of ordinary size; `None` for anything else.
+fn read_plain(folder: &OwnedFd, name: &OsStr) -> Result<Option<Vec<u8>>, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match rustix::fs::openat(folder, name, flags, Mode::empty()) {
+        Ok(file) => file,
+        Err(Errno::LOOP | Errno::ACCESS | Errno::NXIO) => return Ok(None),
+        Err(errno) => return Err(errno),
+    };
+    let status = rustix::fs::fstat(&file)?;
+    if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
+        return Ok(None);
+    }
+    let mut bytes = vec![0; LARGEST_CONFIG + 1];
+    let mut length = 0;
+    while length < bytes.len() {
+        match rustix::io::read(&file, &mut bytes[length..])? {
+            0 => break,
+            read => length += read,
+        }
+    }
+    bytes.truncate(length);
+    Ok((length <= LARGEST_CONFIG).then_some(bytes))
+}
+
+/// What is wrong with a configuration file.
+fn dangerous(text: Option<&[u8]>) -> Option<String> {
+    match text.map(std::str::from_utf8) {
+        Some(Ok(text)) => dangerous_setting(text),
+        _ => Some("not a plain text of ordinary size".to_owned()),
+    }
+}
+
+/// Puts a new file with this content in place of `name`.
+fn put(folder: &OwnedFd, name: &OsStr, bytes: &[u8]) -> Result<(), Errno> {
+    let mut fresh = name.to_os_string();
+    fresh.push(".ringfence");
+    let _ = rustix::fs::unlinkat(folder, &fresh, AtFlags::empty());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(folder, &fresh, flags, Mode::from_raw_mode(0o644))?;
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        rest = &rest[rustix::io::write(&file, rest)?..];
+    }
+    rustix::fs::renameat(folder, &fresh, folder, name)
+}
+
+/// The entries of a spot's path that may control what Git runs.
+fn controls(spot: &Spot) -> Result<Vec<Control<'_>>, Errno> {
+    let is_control = |name: &OsStr| {
+        CONTROL_NAMES
+            .iter()
+            .any(|control| name.eq_ignore_ascii_case(control))
+    };
+    let path = spot.path();
+    let mut found = Vec::new();
+    for (levels, ancestor) in path.ancestors().enumerate() {
+        if !ancestor.file_name().is_some_and(is_control) {
+            continue;
+        }
+        let Some(below) = ancestor
+            .parent()
+            .and_then(|folder| path.strip_prefix(folder).ok())
+        else {
+            continue;
+        };
+        let folder = spot.ancestor(levels)?;
+        let id = FileId::of_stat(&rustix::fs::fstat(&folder)?);
+        found.push(Control { folder, id, below });
+    }
+    Ok(found)
+}
+
+fn first_component(path: &Path) -> String {
+    let first: Option<PathBuf> = path
+        .components()
+        .next()
+        .map(|first| PathBuf::from(first.as_os_str()));
+    first
+        .map(|first| first.display().to_string())
+        .unwrap_or_default()
+}
+
+fn is_config(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| {
+        ["config", "config.worktree"]
+            .iter()
+            .any(|config| name.eq_ignore_ascii_case(config))
+    })
+}
+
+fn is_head(path: &Path) -> bool {
+    path.file_name()
+        .is_some_and(|name| name.eq_ignore_ascii_case(HEAD))
+}
+
+pub(super) fn is_git_name(path: &Path) -> bool {
+    path.file_name()
+        .is_some_and(|name| name.eq_ignore_ascii_case(".git"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, OwnedFd) {
+        let folder = tempfile::tempdir().unwrap();
+        let opened = rustix::fs::open(folder.path(), OFlags::PATH, Mode::empty()).unwrap();
+        (folder, opened)
+    }
+
+    #[test]
+    fn g4_a_folder_with_live_hooks_or_dangerous_configuration_is_unfit() {
+        let (path, opened) = folder();
+        assert_eq!(examine(&opened).unwrap(), None);
+        std::fs::create_dir(path.path().join("hooks")).unwrap();
+        std::fs::write(path.path().join("hooks/x.sample"), "").unwrap();
+        std::fs::write(path.path().join("config"), "[core]\n\tbare = false\n").unwrap();
+        assert_eq!(examine(&opened).unwrap(), None);
+        for (name, text) in [
+            ("config", "[core]\n\tfsmonitor = x\n"),
+            ("hooks/post-commit", ""),
+            ("commondir", ".."),
+        ] {
+            let (path, opened) = folder();
+            std::fs::create_dir(path.path().join("hooks")).unwrap();
+            std::fs::write(path.path().join(name), text).unwrap();
+            assert!(examine(&opened).unwrap().is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn links_in_place_of_files_are_unfit() {
+        for name in ["config", "config.worktree", "hooks", "commondir"] {
+            let (path, opened) = folder();
+            std::os::unix::fs::symlink("/nowhere", path.path().join(name)).unwrap();
+            assert!(examine(&opened).unwrap().is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn g4_what_was_held_open_is_not_what_git_will_read() {
+        use std::io::Write;
+        let (path, opened) = folder();
+        let config = path.path().join("config");
+        let mut held = std::fs::File::create(&config).unwrap();
+        held.write_all(b"[core]\n").unwrap();
+        assert_eq!(examine(&opened).unwrap(), None);
+        held.write_all(b"\tfsmonitor = x\n").unwrap();
+        assert_eq!(std::fs::read_to_string(&config).unwrap(), "[core]\n");
+        assert_eq!(std::fs::read_dir(path.path()).unwrap().count(), 1);
+    }
+}

@@ -20,6 +20,8 @@ const CHUNK: usize = 4096;
 pub(crate) struct Arranged {
     pub(crate) inside: [Stream; 3],
     pub(crate) outside: Outside,
+    /// Rows and columns of the user's terminal.
+    pub(crate) size: Option<(u16, u16)>,
 }
 
 /// Our ends.
@@ -42,6 +44,7 @@ impl Arranged {
         Self {
             inside,
             outside: Outside::Terminal(streams),
+            size: users_size(),
         }
     }
 
@@ -61,6 +64,7 @@ impl Arranged {
         Ok(Self {
             inside,
             outside: Outside::Pipes(outside),
+            size: None,
         })
     }
 }
@@ -268,6 +272,16 @@ impl Screen<'_> {
             Err(_) => false,
         }
     }
+}
+
+fn users_size() -> Option<(u16, u16)> {
+    let (input, output, error) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
+    [output.as_fd(), error.as_fd(), input.as_fd()]
+        .into_iter()
+        .find_map(|stream| {
+            let size = rustix::termios::tcgetwinsize(stream).ok()?;
+            Some((size.ws_row, size.ws_col))
+        })
 }
 
 /// A process in the background must leave its terminal's keyboard alone.

@@ -122,6 +122,7 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
         working_folder: &request.working_folder,
         environment: request.environment,
         streams: arranged.inside,
+        terminal_size: arranged.size,
         untouchable: request.untouchable,
         weaker: request.weaker,
     })?;

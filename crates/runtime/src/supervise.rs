@@ -181,8 +181,7 @@ impl Watch<'_> {
                 // Only where a user can wake us: code inside must not be able
                 // to stop its own supervisor.
                 Event::Stopped if self.is_interactive() => self.stop_too(),
-                Event::Stopped => {}
-                Event::Started | Event::SetupFailed { .. } => {}
+                Event::Stopped | Event::Started | Event::SetupFailed { .. } => {}
             }
         }
     }

@@ -82,6 +82,8 @@ pub struct PlanRequest<'a> {
     pub environment: Vec<(OsString, OsString)>,
     /// What becomes of the standard streams.
     pub streams: [Stream; 3],
+    /// Rows and columns of the sandbox's own terminal.
+    pub terminal_size: Option<(u16, u16)>,
     /// Files in a writable folder that are ours, such as the report.
     pub untouchable: Vec<PathBuf>,
     /// Accepted weaker forms.
@@ -143,6 +145,7 @@ pub struct Plan {
     command: Command,
     working_folder: PathBuf,
     streams: [Stream; 3],
+    terminal_size: Option<(u16, u16)>,
     umask: u32,
     time_limit: Option<Duration>,
     weaker: Weaker,
@@ -185,6 +188,7 @@ impl Plan {
             guard,
             command: request.command,
             streams: request.streams,
+            terminal_size: request.terminal_size,
             umask: current_umask(),
             time_limit: policy
                 .limits()
@@ -301,6 +305,10 @@ impl Plan {
             Stream::Given(fd) => Some(fd.as_fd()),
             _ => None,
         })
+    }
+
+    pub(crate) fn terminal_size(&self) -> Option<(u16, u16)> {
+        self.terminal_size
     }
 
     pub(crate) fn wants_terminal(&self) -> bool {

@@ -113,6 +113,7 @@ pub enum RefusalKind {
 pub enum Operation {
     Write,
     Create,
+    MakeFolder,
     Remove,
     Rename,
     Link,
@@ -126,7 +127,7 @@ impl Operation {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Write => "write",
-            Self::Create => "create",
+            Self::Create | Self::MakeFolder => "create",
             Self::Remove => "remove",
             Self::Rename => "rename",
             Self::Link => "link",

@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_string_over_the_limit_is_an_error() {
-        let data = vec![b'a'; 64];
+        let data = [b'a'; 64];
         assert_eq!(
             read_c_string(me(), data.as_ptr() as u64, 32),
             Err(Errno::NAMETOOLONG)

@@ -1,6 +1,6 @@
 //! A temporary folder that a sandbox can work in.
 
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -19,7 +19,26 @@ impl Folder {
         reason = "it makes a folder, which a default should not"
     )]
     pub fn new() -> Self {
-        let folder = TempDir::with_prefix("ringfence-test-").expect("a temporary folder");
+        Self::from(TempDir::with_prefix("ringfence-test-").expect("a temporary folder"))
+    }
+
+    /// Makes one that is not below the folders for temporary files, of which
+    /// every sandbox has its own: in `/opt` as root, else in the home folder
+    /// that the user database names.
+    pub fn durable() -> Self {
+        let user = std::fs::metadata("/proc/self").map_or(0, |own| own.uid());
+        let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let listed = users
+            .lines()
+            .find(|line| line.split(':').nth(2) == Some(&user.to_string()));
+        let home = listed
+            .and_then(|line| line.split(':').nth(5))
+            .unwrap_or("/opt");
+        let parent = if user == 0 { "/opt" } else { home };
+        Self::from(TempDir::with_prefix_in("ringfence-test-", parent).expect("a temporary folder"))
+    }
+
+    fn from(folder: TempDir) -> Self {
         let path = folder.path().canonicalize().expect("its real path");
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("its mode");
         Self {

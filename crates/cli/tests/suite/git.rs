@@ -1,6 +1,6 @@
 //! G4: what decides which programs Git runs.
 
-use ringfence_testkit::{Folder, Outcome};
+use ringfence_testkit::Folder;
 
 use super::arena::{Arena, refused, refused_after, state};
 use super::inside;
@@ -89,7 +89,6 @@ fn g4_hooks_and_configuration_of_existing_repositories_stay_as_they_are() {
 
             let arena = Arena::prepared(&prepare);
             let before = controls(&arena);
-            // It may be refused on the spot, or undone and reported at the end.
             arena.inside(&attack);
             assert_eq!(controls(&arena), before, "{attack}");
         }
@@ -177,64 +176,91 @@ fn g4_a_live_hook_of_a_new_repository_is_refused() {
     }
 }
 
-#[track_caller]
-fn is_reported(outcome: &Outcome, subject: &str) {
-    assert!(
-        outcome.stderr.contains("left-behind") && outcome.stderr.contains(subject),
-        "{}",
-        outcome.stderr
-    );
-}
+/// Ways to leave configuration or hooks behind in NEW, a repository made
+/// inside. Git runs what they name when its status is asked for or a commit made.
+const PLANTS: &[&str] = &[
+    "git init -q new && git -C new config core.fsmonitor 'EVIL'",
+    "git init -q new && SETTING >> new/.git/config",
+    "git init -q new && SETTING > f && mv f new/.git/config",
+    "git init -q new && SETTING > f && ln -f f new/.git/config",
+    "git init -q new && SETTING > f && git -C new config include.path $PWD/f",
+    "git init -q new && SETTING > f && ln -sf ../../f new/.git/config",
+    "git init -q new && git -C new config extensions.worktreeConfig true && SETTING > new/.git/config.worktree",
+    "git init -q new && SETTING > new/.git/config.lock && mv new/.git/config.lock new/.git/config",
+    "git init -q new && exec 5>> new/.git/config && SETTING >&5",
+    "git init -q --bare a && SETTING >> a/config && git -C a config core.bare false && mkdir new && mv a new/.git",
+    "git init -q --separate-git-dir store new && SETTING >> store/config",
+    "git init -q new && mv new/.git new/g && SETTING >> new/g/config && mv new/g new/.git",
+    "mkdir -p n/objects n/refs new && SETTING > n/config && echo ref: refs/heads/x > n/HEAD && mv n new/.git",
+    "mkdir -p n/objects n/refs new && SETTING > n/config && mv n new/.git && echo ref: refs/heads/x > new/.git/HEAD",
+    "mkdir -p n/objects n/refs new && SETTING > n/config && echo ref: refs/heads/x > H && mv H n/HEAD && mv n new/.git",
+    "mkdir -p n/objects n/refs new && SETTING > n/config && echo ref: refs/heads/x > H && ln H n/HEAD && mv n new/.git",
+    "mkdir -p n/objects n/refs new && SETTING > n/config && ln -s refs/heads/x n/HEAD && mv n new/.git",
+    // Held open, or held by another name, while it is examined.
+    "mkdir -p n/objects n/refs new && exec 5> n/config && echo ref: refs/heads/x > n/HEAD && SETTING >&5 && mv n new/.git",
+    "mkdir -p n/objects n/refs new && : > n/config && ln n/config f && echo ref: refs/heads/x > n/HEAD && SETTING > f && mv n new/.git",
+    // Configuration from a folder that is no repository by itself.
+    "mkdir -p a/b/w a/objects a/refs new && echo ../.. > a/b/w/commondir && echo ref: refs/heads/x > a/b/w/HEAD && \
+     SETTING > a/config && echo gitdir: ../a/b/w > new/.git",
+    "mkdir -p n a/objects a/refs new && exec 5> n/commondir 6<> n/commondir && echo ../.. >&5 && \
+     echo ref: refs/heads/x > n/HEAD && echo ../a >&6 && SETTING > a/config && echo gitdir: ../n > new/.git",
+    "mkdir -p n a/objects a/refs new && echo ../.. > n/commondir && ln n/commondir f && \
+     echo ref: refs/heads/x > n/HEAD && echo ../a > f && SETTING > a/config && echo gitdir: ../n > new/.git",
+    "git init -q m && git -C m COMMIT && git -C m worktree add -q ../new && mkdir -p a/b a/objects a/refs && \
+     mv m/.git/worktrees/new a/b/w && SETTING > a/config && echo gitdir: ../a/b/w > new/.git",
+    // Hooks.
+    "git init -q new && HOOK > new/.git/hooks/pre-commit && chmod +x new/.git/hooks/pre-commit",
+    "git init -q new && HOOK > f && chmod +x f && mv f new/.git/hooks/pre-commit",
+    "git init -q new && HOOK > f && chmod +x f && ln -s ../../../f new/.git/hooks/pre-commit",
+    "git init -q new && rm -r new/.git/hooks && mkdir h && HOOK > h/pre-commit && chmod +x h/pre-commit && mv h new/.git/hooks",
+    "git init -q new && rm -r new/.git/hooks && mkdir h && HOOK > h/pre-commit && chmod +x h/pre-commit && ln -s ../../h new/.git/hooks",
+    "git init -q new && mkdir h && HOOK > h/pre-commit && chmod +x h/pre-commit && git -C new config core.hooksPath $PWD/h",
+    "mkdir -p n/objects n/refs n/hooks new && HOOK > n/hooks/pre-commit && chmod +x n/hooks/pre-commit && \
+     echo ref: refs/heads/x > n/HEAD && mv n new/.git",
+    "mkdir -p n/objects n/refs h new && HOOK > h/pre-commit && chmod +x h/pre-commit && ln -s ../../h n/hooks && \
+     echo ref: refs/heads/x > n/HEAD && mv n new/.git",
+    "git init -q new && HOOK > new/.git/hooks/pre-commit.sample && chmod +x new/.git/hooks/pre-commit.sample && \
+     mv new/.git/hooks/pre-commit.sample new/.git/hooks/pre-commit",
+];
+
+const COMMIT: &str = "-c user.name=A -c user.email=a@example.org commit -q --allow-empty -m m";
 
 #[test]
-fn g4_dangerous_leftovers_of_a_new_repository_are_put_out_of_effect_and_reported() {
-    for (attack, left) in [
-        (
-            "git init -q new && git -C new config core.fsmonitor ./evil",
-            "new/.git/config",
-        ),
-        (
-            "git init -q new && git -C new config alias.st '!evil'",
-            "new/.git/config",
-        ),
-        (
-            "git init -q new && git -C new config include.path ../evil",
-            "new/.git/config",
-        ),
-        (
-            "mkdir -p n/hooks n/refs && echo evil > n/hooks/pre-commit && echo ref: refs/heads/x > n/HEAD && mkdir new && mv n new/.git",
-            "new/.git/hooks",
-        ),
-        (
-            "git init -q new && rm new/.git/config && ln -s ../evil new/.git/config",
-            "new/.git/config",
-        ),
-        (
-            "git init -q --bare a && git -C a config core.fsmonitor ./evil && mkdir new && mv a new/.git",
-            "new/.git/config",
-        ),
-        (
-            "git init -q --separate-git-dir store new && git -C new config core.fsmonitor ./evil",
-            "store/config",
-        ),
-        (
-            "git init -q new && SETTING > new/.git/config && echo [extensions] > x; exit 0",
-            "new/.git/config",
-        ),
-    ] {
-        let attack = attack.replace("SETTING", SETTING);
+fn g4_git_outside_runs_nothing_that_was_put_there_inside() {
+    let mut effective = Vec::new();
+    for plant in PLANTS {
+        let used = |arena: &Arena| {
+            arena.outside(&format!("cd new && {{ git status; git {COMMIT}; }}; true"));
+            arena.folder.has("ran")
+        };
+        let planted = |arena: &Arena| {
+            let evil = format!("touch {}; false", arena.folder.join("ran").display());
+            let setting = format!(
+                r#"printf '[core]\n\trepositoryformatversion = 0\n\tfsmonitor = "%s"\n' '{evil}'"#
+            );
+            plant
+                .replace("SETTING", &setting)
+                .replace("EVIL", &evil)
+                .replace("HOOK", &format!("printf '#!/bin/sh\n%s\n' '{evil}'"))
+                .replace("COMMIT", COMMIT)
+        };
         let outside = Arena::new();
-        outside.outside(&attack).expect_code(0);
-        assert!(outside.folder.has(left), "{attack}");
+        outside.outside(&planted(&outside)).expect_code(0);
+        assert!(used(&outside), "`{plant}` has no effect outside");
+
         let arena = Arena::new();
-        let outcome = arena.inside(&attack).expect_code(0);
-        is_reported(&outcome, left);
-        assert!(!arena.folder.has(left), "{attack}");
+        let outcome = arena.inside(&planted(&arena));
+        if used(&arena) {
+            effective.push(plant);
+        }
+        // What did not fail was made harmless without a refusal.
         assert!(
-            arena.folder.has(format!("{left}.ringfence-quarantine")),
-            "{attack}"
+            outcome.code() == 0 || outcome.stderr.contains("ringfence: refused:"),
+            "`{plant}` is not reported\n{}",
+            outcome.stderr
         );
     }
+    assert!(effective.is_empty(), "{effective:#?}");
 }
 
 #[test]

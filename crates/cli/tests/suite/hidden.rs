@@ -121,7 +121,8 @@ fn read_after(
 
 #[test]
 fn g4_a_hidden_file_that_the_host_replaces_stays_unreadable() {
-    let (home, folder) = (home(), Folder::new());
+    let (home, folder) = (Folder::durable(), Folder::new());
+    home.write(".netrc", SECRET);
     let place = home.text();
     let change = || {
         home.write("new", SECRET);
@@ -133,7 +134,7 @@ fn g4_a_hidden_file_that_the_host_replaces_stays_unreadable() {
 
 #[test]
 fn g4_a_hidden_folder_that_the_host_replaces_stays_unreadable() {
-    let (home, folder) = (Folder::new(), Folder::new());
+    let (home, folder) = (Folder::durable(), Folder::new());
     home.write(".ssh/id", SECRET);
     let place = home.text();
     let change = || {
@@ -151,14 +152,12 @@ fn g4_a_hidden_folder_that_the_host_replaces_stays_unreadable() {
 }
 
 #[test]
-fn g4_a_hidden_file_of_the_working_folder_that_the_host_replaces_stays_unreadable() {
-    let (home, folder) = (Folder::new(), Folder::new());
-    folder.write(".env", SECRET);
+fn g4_a_hidden_place_that_comes_to_be_during_the_run_is_unreadable() {
+    let (home, folder) = (Folder::durable(), Folder::new());
     let change = || {
-        folder.write("new", SECRET);
-        std::fs::rename(folder.join("new"), folder.join(".env")).unwrap();
+        home.write(".aws/credentials", SECRET);
     };
-    let outcome = read_after(&folder, &home, &["--hide", ".env"], change, ".env");
+    let outcome = read_after(&folder, &home, &[], change, "$HOME/.aws/credentials");
     assert!(refused("cat", outcome).stdout.is_empty());
 }
 

@@ -29,7 +29,7 @@ impl Screen {
             socket: Folder::new(),
             folder: Folder::new(),
         };
-        let shell = "exec env PS1='ready> ' PROMPT_COMMAND= bash --noprofile --norc -i";
+        let shell = "exec env PS1='ready> ' HISTFILE= PROMPT_COMMAND= bash --noprofile --norc -i";
         screen.tmux(&[
             "-f",
             "/dev/null",
@@ -137,7 +137,7 @@ fn control_c_ends_the_command_with_130() {
 #[test]
 fn control_c_runs_a_handler_inside() {
     let screen = Screen::new();
-    let script = "trap \"echo handled; exit 5\" INT; echo up > up; while :; do sleep 0.02; done";
+    let script = "trap \"echo handled; exit 5\" INT; sleep 1000 & echo up > up; wait";
     screen.line(&format!("\"$RF\" run -- sh -c '{script}'; echo code=$?"));
     screen.file("up");
     screen.key("C-c");
@@ -154,15 +154,18 @@ fn control_backslash_ends_the_command_with_131() {
     screen.shows("code=131");
 }
 
+/// It starts no process: a shell that is stopped while it does could not be
+/// told from one that runs.
+const STOPPABLE: &str = "trap \"echo up > resumed\" CONT
+    echo up > up
+    until read word; do :; done
+    echo \"got $word\"
+    exit 3";
+
 #[test]
 fn control_z_stops_the_job_and_fg_goes_on() {
     let screen = Screen::new();
-    let script = "trap \"echo up > resumed\" CONT
-        echo up > up
-        until read word; do :; done
-        echo \"got $word\"
-        exit 3";
-    screen.folder().write("script", script);
+    screen.folder().write("script", STOPPABLE);
     screen.line("\"$RF\" run -- sh script");
     screen.file("up");
     screen.key("C-z");
@@ -191,14 +194,18 @@ fn control_d_is_the_end_of_input() {
 #[test]
 fn a_shell_inside_has_job_control() {
     let screen = Screen::new();
-    screen.line("\"$RF\" run -- env PS1='inside> ' bash --noprofile --norc -i; echo code=$?");
+    screen.folder().write("script", STOPPABLE);
+    // Quoted so that the line as typed is not taken for the prompt.
+    screen.line("\"$RF\" run -- env PS1='in''side> ' bash --noprofile --norc -i; echo code=$?");
     screen.shows("inside>");
-    screen.line("sh -c 'echo up > up; exec sleep 1000'");
+    screen.line("sh script");
     screen.file("up");
     screen.key("C-z");
     screen.shows("Stopped");
-    screen.line("kill %1; wait; echo $((40+2))");
-    screen.shows_line("42");
+    screen.line("fg");
+    screen.file("resumed");
+    screen.line("again");
+    screen.shows_line("got again");
     screen.line("exit 9");
     screen.shows_line("code=9");
 }

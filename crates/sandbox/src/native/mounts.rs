@@ -6,8 +6,8 @@
 //! used by descriptor from then on.
 
 use std::cell::{Cell, OnceCell};
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -44,11 +44,14 @@ pub(super) fn build(view: &View, mut given: GivenTrees) -> Result<(), Failure> {
         Base::Host => Root(open_folder(Path::new("/"))?),
         Base::Only(visible) => empty_root(&scratch, visible)?,
     };
+    let holders: HashSet<&Path> = view
+        .overlays
+        .iter()
+        .flat_map(|overlay| overlay.path.ancestors().skip(1))
+        .collect();
     let mut hidden = Vec::new();
     for (index, overlay) in view.overlays.iter().enumerate() {
-        let holds_others = view.overlays[index + 1..]
-            .iter()
-            .any(|later| later.path.starts_with(&overlay.path));
+        let holds_others = holders.contains(overlay.path.as_path());
         hidden.extend(root.lay(overlay, given.remove(&index), holds_others, &scratch)?);
     }
     root.attach_devices(devices, &scratch)?;

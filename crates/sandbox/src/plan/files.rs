@@ -1,5 +1,6 @@
 //! Looking at the places that a policy names, and sorting them.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use globset::{Glob, GlobMatcher};
@@ -174,6 +175,7 @@ fn fragile(rules: &Filesystem, home: &Path) -> Vec<PathBuf> {
 
 fn places(rules: &[Sourced<PathRule>]) -> Result<Vec<Place>, PlanError> {
     let mut found: Vec<Place> = Vec::new();
+    let mut known = HashSet::new();
     for rule in rules {
         let paths = match &rule.value {
             PathRule::Literal(path) => vec![path.clone()],
@@ -181,7 +183,7 @@ fn places(rules: &[Sourced<PathRule>]) -> Result<Vec<Place>, PlanError> {
         };
         for path in paths {
             if let Some(place) = Place::find(&path)?
-                && !found.contains(&place)
+                && known.insert(place.path.clone())
             {
                 found.push(place);
             }

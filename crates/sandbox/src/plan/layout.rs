@@ -1,5 +1,6 @@
 //! From the surveyed places to mounts and Landlock rules.
 
+use std::collections::HashSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -269,7 +270,7 @@ pub(super) fn landlock_rules(files: &Files) -> Vec<(PathBuf, FsAccess)> {
             .into_iter()
             .map(|path| (path, FsAccess::Read)),
     );
-    let hidden: Vec<&Path> = files.fragile.iter().map(PathBuf::as_path).collect();
+    let hidden = HiddenPaths::new(&files.fragile);
     for place in &files.shown {
         let mut granted = Vec::new();
         grant_around(&place.path, &hidden, &mut granted);
@@ -290,23 +291,18 @@ fn readable(files: &Files) -> Vec<PathBuf> {
         roots.extend([PathBuf::from("/proc"), files.working_folder.clone()]);
         return roots;
     }
-    let hidden: Vec<&Path> = files.fragile.iter().map(PathBuf::as_path).collect();
+    let hidden = HiddenPaths::new(&files.fragile);
     let mut granted = Vec::new();
     grant_around(Path::new("/"), &hidden, &mut granted);
     granted
 }
 
-/// Grants `folder`, or its parts if one of `hidden` lies somewhere in it.
-fn grant_around(folder: &Path, hidden: &[&Path], granted: &mut Vec<PathBuf>) {
-    if hidden.contains(&folder) {
+/// Grants `folder`, or its parts if a hidden path lies somewhere in it.
+fn grant_around(folder: &Path, hidden: &HiddenPaths<'_>, granted: &mut Vec<PathBuf>) {
+    if hidden.paths.contains(folder) {
         return;
     }
-    let inside: Vec<&Path> = hidden
-        .iter()
-        .copied()
-        .filter(|path| path.starts_with(folder))
-        .collect();
-    if inside.is_empty() {
+    if !hidden.above.contains(folder) {
         granted.push(folder.to_path_buf());
         return;
     }
@@ -315,7 +311,25 @@ fn grant_around(folder: &Path, hidden: &[&Path], granted: &mut Vec<PathBuf>) {
     };
     for entry in entries.filter_map(Result::ok) {
         if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
-            grant_around(&entry.path(), &inside, granted);
+            grant_around(&entry.path(), hidden, granted);
+        }
+    }
+}
+
+/// Hidden paths, and every folder above one.
+struct HiddenPaths<'a> {
+    paths: HashSet<&'a Path>,
+    above: HashSet<&'a Path>,
+}
+
+impl<'a> HiddenPaths<'a> {
+    fn new(paths: &'a [PathBuf]) -> Self {
+        Self {
+            paths: paths.iter().map(PathBuf::as_path).collect(),
+            above: paths
+                .iter()
+                .flat_map(|path| path.ancestors().skip(1))
+                .collect(),
         }
     }
 }
@@ -334,9 +348,8 @@ mod tests {
             std::fs::write(folder.path().join(name), "").unwrap();
         }
         let secrets = ["secret", "sub/secret"].map(|name| folder.path().join(name));
-        let hidden: Vec<&Path> = secrets.iter().map(PathBuf::as_path).collect();
         let mut granted = Vec::new();
-        grant_around(folder.path(), &hidden, &mut granted);
+        grant_around(folder.path(), &HiddenPaths::new(&secrets), &mut granted);
         granted.sort();
         assert_eq!(
             granted,
@@ -356,7 +369,7 @@ mod tests {
     fn the_outermost_closed_folder_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let open = |path: &Path, mode| {
-            std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap()
+            std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
         };
         open(folder.path(), 0o755);
         let (outer, inner) = (folder.path().join("o"), folder.path().join("o/i"));

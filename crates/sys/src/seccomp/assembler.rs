@@ -245,9 +245,9 @@ mod tests {
         data.extend(number.to_le_bytes());
         data.extend(architecture.to_le_bytes());
         data.extend(0u64.to_le_bytes());
-        arguments
-            .iter()
-            .for_each(|argument| data.extend(argument.to_le_bytes()));
+        for argument in arguments {
+            data.extend(argument.to_le_bytes());
+        }
         let (mut at, mut accumulator) = (0, 0u32);
         loop {
             let instruction = program[at];
@@ -331,12 +331,12 @@ mod tests {
     #[test]
     fn every_rule_of_a_large_filter_is_found() {
         let rules = (0..100)
-            .map(|n| Rule::always(3 * n, Action::Fail(1 + n as i32)))
+            .map(|n: i32| Rule::always(3 * libc::c_long::from(n), Action::Fail(1 + n)))
             .collect();
         let program = Filter::new(rules).assemble().unwrap();
         for number in 0..310u32 {
             let expected = match number {
-                n if n % 3 == 0 && n < 300 => Action::Fail(1 + (n / 3) as i32),
+                n if n % 3 == 0 && n < 300 => Action::Fail(1 + (n / 3).cast_signed()),
                 _ => Action::Allow,
             };
             assert_eq!(

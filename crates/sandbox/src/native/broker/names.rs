@@ -29,10 +29,10 @@ impl Broker {
         if spot.status()?.is_some() {
             return Err(Errno::EXIST);
         }
-        self.judge(Operation::Create, &spot)?;
+        self.judge(Operation::MakeFolder, &spot)?;
         sys::set_umask(caller.umask()?);
         rustix::fs::mkdirat(&spot.folder, &spot.name, permissions(mode))?;
-        self.settle(Operation::Create, &spot, || {
+        self.settle(Operation::MakeFolder, &spot, || {
             let _ = rustix::fs::unlinkat(&spot.folder, &spot.name, AtFlags::REMOVEDIR);
         })?;
         if let Some(status) = spot.status()? {

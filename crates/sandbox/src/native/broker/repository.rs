@@ -143,8 +143,13 @@ impl Broker {
             return Ok(());
         }
         let is_old_git_folder = is_git_name(path) && !self.made.has(FileId::of_stat(status));
+        // Where these are decides which folder their configuration is in.
+        let is_work_tree = spot.holds(Path::new("commondir")) && spot.holds(Path::new(HEAD));
+        let is_work_trees = path.file_name().is_some_and(|name| name == "worktrees")
+            && may_exist(&spot.folder, Path::new(HEAD));
+        let is_moved = operation == Operation::Rename && (is_work_tree || is_work_trees);
         let is_old_head = is_head(path) && !self.made.has(spot.folder_id()?);
-        if is_old_git_folder || is_old_head {
+        if is_old_git_folder || is_old_head || is_moved {
             self.judged = None;
             self.refuse(operation, path, "part of a repository");
             return Err(GUARDED);
@@ -162,7 +167,7 @@ fn rule_in_new_repository(operation: Operation, control: &Control<'_>) -> Option
         "hooks" if is_entry_itself => {
             let is_harmless = matches!(
                 operation,
-                Operation::Create | Operation::Remove | Operation::ChangeMode
+                Operation::MakeFolder | Operation::Remove | Operation::ChangeMode
             );
             (!is_harmless).then_some("hooks of a new repository")
         }
@@ -205,12 +210,16 @@ fn examine(folder: &OwnedFd) -> Result<Option<String>, Errno> {
     if may_exist(folder, Path::new("hooks")) && !has_only_samples(folder) {
         return Ok(Some("repository with live hooks".to_owned()));
     }
-    if may_exist(folder, Path::new("commondir"))
-        && read_plain(folder, OsStr::new("commondir"))?.as_deref() != Some(COMMON_FOLDER)
-    {
-        return Ok(Some(
-            "repository with configuration from another folder".to_owned(),
-        ));
+    if may_exist(folder, Path::new("commondir")) {
+        let is_plain =
+            read_plain(folder, OsStr::new("commondir"))?.as_deref() == Some(COMMON_FOLDER);
+        // Of a repository, configuration is guarded or was examined.
+        if !is_plain || !may_exist(folder, &Path::new("../..").join(HEAD)) {
+            return Ok(Some(
+                "repository with configuration from another folder".to_owned(),
+            ));
+        }
+        put(folder, OsStr::new("commondir"), COMMON_FOLDER)?;
     }
     Ok(None)
 }

@@ -81,9 +81,10 @@ impl Channel {
         let received = loop {
             let mut slices = [IoSliceMut::new(&mut bytes)];
             match rustix::net::recvmsg(&self.0, &mut slices, &mut ancillary, flags) {
-                Err(Errno::INTR) => {}
+                // The other end closed with something of ours unread. This is
+                // told once, before what it sent last.
+                Err(Errno::INTR | Errno::CONNRESET) => {}
                 Err(Errno::AGAIN) => return Ok(Received::Nothing),
-                Err(Errno::CONNRESET) => return Ok(Received::Closed),
                 other => break other?,
             }
         };
@@ -133,6 +134,18 @@ mod tests {
         assert!(matches!(other.try_receive().unwrap(), Received::Nothing));
         drop(one);
         assert!(matches!(other.try_receive().unwrap(), Received::Closed));
+    }
+
+    #[test]
+    fn last_words_are_heard_although_the_other_end_left_ours_unread() {
+        let (one, other) = Channel::pair().unwrap();
+        one.send(b"unread", &[]).unwrap();
+        other.send(b"last words", &[]).unwrap();
+        drop(other);
+        assert!(
+            matches!(one.try_receive().unwrap(), Received::Message(bytes, _) if bytes == b"last words")
+        );
+        assert!(matches!(one.try_receive().unwrap(), Received::Closed));
     }
 
     #[test]

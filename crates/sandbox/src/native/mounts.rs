@@ -227,14 +227,39 @@ impl Root {
             (Content::Hidden { is_folder: true }, _) if holds_others => {
                 return self.hide_folder(path, scratch).map(Some);
             }
-            (Content::Hidden { is_folder: true }, _) => (scratch.empty_folder()?, true),
-            (Content::Hidden { is_folder: false }, _) => (scratch.unreadable_file()?, false),
+            (Content::Hidden { is_folder: true }, _) => {
+                return self.hide(path, || scratch.empty_folder()).map(|()| None);
+            }
+            (Content::Hidden { is_folder: false }, _) => {
+                return self.hide(path, || scratch.unreadable_file()).map(|()| None);
+            }
             (Content::Scratch(name), _) => (scratch.tree(name, 0o1777)?, true),
             (Content::File(bytes), _) => (scratch.file(bytes)?, false),
         };
         let point = self.mount_point(path, is_folder)?;
         sys::attach(tree.as_fd(), point.as_fd()).at(Step::AttachMount, path)?;
         Ok(None)
+    }
+
+    /// Mounts over a place that the host may replace at any moment, as a shell
+    /// does with its history. What is gone needs no hiding.
+    fn hide(
+        &self,
+        path: &Path,
+        cover: impl Fn() -> Result<OwnedFd, Failure>,
+    ) -> Result<(), Failure> {
+        const MOST_TRIES: usize = 8;
+        for _ in 0..MOST_TRIES {
+            let place = match self.open(path) {
+                Err(Errno::NOENT) => return Ok(()),
+                other => other.at(Step::OpenPlace, path)?,
+            };
+            match sys::attach(cover()?.as_fd(), place.as_fd()) {
+                Err(Errno::NOENT) => {}
+                other => return other.at(Step::AttachMount, path),
+            }
+        }
+        Err(Errno::BUSY).at(Step::AttachMount, path)
     }
 
     fn freeze(&self, path: &Path) -> Result<(), Failure> {

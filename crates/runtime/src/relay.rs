@@ -11,6 +11,7 @@ use ringfence_sys::{Errno, RawMode};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::OFlags;
 use rustix::pipe::PipeFlags;
+use rustix::termios::Winsize;
 
 /// Bytes moved at a time; small enough that a write to a terminal that was
 /// found ready does not stand still for long.
@@ -20,8 +21,8 @@ const CHUNK: usize = 4096;
 pub(crate) struct Arranged {
     pub(crate) inside: [Stream; 3],
     pub(crate) outside: Outside,
-    /// Rows and columns of the user's terminal.
-    pub(crate) size: Option<(u16, u16)>,
+    /// The size of the user's terminal.
+    pub(crate) size: Option<Winsize>,
 }
 
 /// Our ends.
@@ -274,14 +275,11 @@ impl Screen<'_> {
     }
 }
 
-fn users_size() -> Option<(u16, u16)> {
+fn users_size() -> Option<Winsize> {
     let (input, output, error) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     [output.as_fd(), error.as_fd(), input.as_fd()]
         .into_iter()
-        .find_map(|stream| {
-            let size = rustix::termios::tcgetwinsize(stream).ok()?;
-            Some((size.ws_row, size.ws_col))
-        })
+        .find_map(|stream| rustix::termios::tcgetwinsize(stream).ok())
 }
 
 /// A process in the background must leave its terminal's keyboard alone.

@@ -200,7 +200,8 @@ impl Watch<'_> {
                 let _ = relay.resume();
             }
             self.pass_on(number);
-            if number == Signal::TSTP.as_raw() {
+            // With a keyboard, the command being stopped is the sign to stop.
+            if number == Signal::TSTP.as_raw() && !self.is_interactive() {
                 self.stop_too();
             }
         }

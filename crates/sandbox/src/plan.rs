@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use ringfence_policy::{Policy, Resolved};
 use ringfence_sys::FsAccess;
+use rustix::termios::Winsize;
 use serde::{Deserialize, Serialize};
 
 pub use self::error::PlanError;
@@ -82,8 +83,8 @@ pub struct PlanRequest<'a> {
     pub environment: Vec<(OsString, OsString)>,
     /// What becomes of the standard streams.
     pub streams: [Stream; 3],
-    /// Rows and columns of the sandbox's own terminal.
-    pub terminal_size: Option<(u16, u16)>,
+    /// The size of the sandbox's own terminal.
+    pub terminal_size: Option<Winsize>,
     /// Files in a writable folder that are ours, such as the report.
     pub untouchable: Vec<PathBuf>,
     /// Accepted weaker forms.
@@ -145,7 +146,7 @@ pub struct Plan {
     command: Command,
     working_folder: PathBuf,
     streams: [Stream; 3],
-    terminal_size: Option<(u16, u16)>,
+    terminal_size: Option<Winsize>,
     umask: u32,
     time_limit: Option<Duration>,
     weaker: Weaker,
@@ -307,7 +308,7 @@ impl Plan {
         })
     }
 
-    pub(crate) fn terminal_size(&self) -> Option<(u16, u16)> {
+    pub(crate) fn terminal_size(&self) -> Option<Winsize> {
         self.terminal_size
     }
 

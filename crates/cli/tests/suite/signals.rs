@@ -93,6 +93,17 @@ fn a_second_signal_reaches_the_command_too() {
 }
 
 #[test]
+fn a_termination_asked_for_twice_is_carried_out() {
+    let folder = Folder::new();
+    let script = "trap 'echo > first' TERM; echo > up; while :; do sleep 0.02; done";
+    let running = started(&folder, script);
+    running.signal("TERM");
+    assert!(wait_until(|| folder.has("first")));
+    running.signal("TERM");
+    running.finish().expect_code(137);
+}
+
+#[test]
 fn a_stopped_command_goes_on_when_told_to() {
     let folder = Folder::new();
     let mut running = started(&folder, "echo > up; kill -STOP $$; exit 8");

@@ -14,7 +14,6 @@ use ringfence_sys::{
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
-use rustix::termios::Winsize;
 
 use super::broker::{Broker, Roots};
 use super::child::{self, tell};
@@ -73,8 +72,8 @@ fn start<'a>(
     // Nothing inside may ever look into this process; `execve` takes this back
     // for the command.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).during(Step::Session)?;
-    if let (Some(pty), Some((rows, columns))) = (&pty, plan.terminal_size()) {
-        set_size(pty, rows, columns)?;
+    if let (Some(pty), Some(size)) = (&pty, plan.terminal_size()) {
+        rustix::termios::tcsetwinsize(&pty.master, size).during(Step::Terminal)?;
     }
     if let Some(pty) = &pty {
         // The session's leader, so that the command's process group has a
@@ -184,16 +183,6 @@ fn receive_listener(from_command: &Channel) -> Result<Listener, Failure> {
         }
         _ => Err(Errno::PROTO).during(Step::Listener),
     }
-}
-
-fn set_size(pty: &Pty, rows: u16, columns: u16) -> Result<(), Failure> {
-    let size = Winsize {
-        ws_row: rows,
-        ws_col: columns,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    };
-    rustix::termios::tcsetwinsize(&pty.master, size).during(Step::Terminal)
 }
 
 /// A core dump is written by the kernel past every rule here, or given to a

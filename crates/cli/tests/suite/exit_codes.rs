@@ -77,7 +77,7 @@ fn a_signal_that_ends_the_command_is_128_and_its_number() {
 }
 
 #[test]
-fn the_time_limit_is_124_and_leaves_nothing() {
+fn g9_the_time_limit_is_124_and_leaves_nothing() {
     let folder = Folder::new();
     let sleeper = Sleeper::new();
     let script = format!("{sleeper} & {sleeper}");
@@ -87,7 +87,7 @@ fn the_time_limit_is_124_and_leaves_nothing() {
 }
 
 #[test]
-fn the_time_limit_holds_for_a_command_that_ignores_the_request() {
+fn g9_the_time_limit_holds_for_a_command_that_ignores_the_request() {
     let folder = Folder::new();
     let sleeper = Sleeper::new();
     let script = format!("trap '' TERM; echo > up; setsid {sleeper} & {sleeper}");
@@ -97,7 +97,7 @@ fn the_time_limit_holds_for_a_command_that_ignores_the_request() {
 }
 
 #[test]
-fn the_time_limit_holds_for_a_stopped_command() {
+fn g9_the_time_limit_holds_for_a_stopped_command() {
     let folder = Folder::new();
     inside_with(folder.path(), &["--time", "200ms"], "kill -STOP $$").expect_code(124);
 }

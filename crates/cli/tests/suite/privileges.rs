@@ -1,9 +1,9 @@
 //! What the command can ask of the kernel: nothing that reaches past the fence.
 
-use ringfence_testkit::{Program, is_root};
+use ringfence_testkit::{Folder, Program, is_root};
 
 use super::arena::{Arena, Outside, refused};
-use super::ringfence;
+use super::{inside_with, ringfence};
 
 #[test]
 fn there_is_no_capability_and_no_way_to_get_one() {
@@ -201,4 +201,32 @@ fn processes_of_the_host_are_out_of_sight() {
     );
     // The init and the shell.
     assert_eq!(outcome.stdout, "/proc/1\n/proc/2\n");
+}
+
+#[test]
+fn g6_g10_nothing_runs_where_the_fence_cannot_be_built() {
+    let folder = Folder::new();
+    let nested = format!("{} run -- touch made", ringfence().path().display());
+    let outcome =
+        inside_with(folder.path(), &["--read", &binary_folder()], &nested).expect_code(125);
+    assert!(outcome.stderr.contains("hint:"), "{}", outcome.stderr);
+    assert!(!folder.has("made"));
+}
+
+/// Where the binary under test lies: perhaps below the host's `/tmp`.
+fn binary_folder() -> String {
+    let program = ringfence().path().canonicalize().expect("the binary");
+    program.parent().expect("its folder").display().to_string()
+}
+
+#[test]
+fn g6_the_first_instruction_is_already_fenced() {
+    let folder = Folder::new();
+    let outcome = inside_with(folder.path(), &[], "echo > .bashrc || exit 9").expect_code(9);
+    assert!(
+        outcome.stderr.contains("protected name"),
+        "{}",
+        outcome.stderr
+    );
+    assert!(!folder.has(".bashrc"));
 }

@@ -220,7 +220,7 @@ fn try_id_mapping(folder: &Path) -> Result<(), Errno> {
         outside_uid: 65_533,
         outside_gid: 65_533,
     };
-    let mapping = sys::id_mapping_namespace(&map)?;
+    let mapping = sys::IdMapping::new(&map)?;
     let place = rustix::fs::open(folder, rustix::fs::OFlags::PATH, rustix::fs::Mode::empty())?;
     let tree = sys::clone_tree(place.as_fd(), false)?;
     sys::set_id_mapping(tree.as_fd(), mapping.as_fd(), false)

@@ -7,6 +7,7 @@ mod error;
 mod files;
 mod ids;
 mod layout;
+mod listing;
 
 use std::ffi::{CString, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

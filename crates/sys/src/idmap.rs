@@ -1,13 +1,13 @@
 //! User namespaces as id mappings.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pipe::PipeFlags;
 use rustix::process::Pid;
 
-use crate::process::{Namespaces, reap, spawn_in};
-use crate::{Errno, Result};
+use crate::process::reap;
+use crate::{Errno, Result, check};
 
 /// One user id and one group id, inside and outside of a user namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,21 +51,97 @@ pub fn write_maps_of(pid: Pid, map: &IdMap) -> Result<()> {
 
 /// A user namespace that exists only to describe a mapping, for
 /// [`crate::set_id_mapping`].
-pub fn id_mapping_namespace(map: &IdMap) -> Result<OwnedFd> {
-    // It lives until our end of the pipe closes, also by our death.
-    let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-    let mut writer = Some(writer);
-    let holder = spawn_in(Namespaces::USER, || {
-        writer.take();
-        i32::from(rustix::io::read(&reader, &mut [0; 1]).is_err())
-    })?;
-    let made = write_maps_of(holder.pid, map).and_then(|()| {
+#[derive(Debug)]
+pub struct IdMapping {
+    namespace: OwnedFd,
+    _holder: Holder,
+}
+
+impl IdMapping {
+    /// Makes the namespace, which takes a process that ends at once. It is
+    /// waited for only when this is dropped, so that its end costs no time.
+    pub fn new(map: &IdMap) -> Result<Self> {
+        // It lives until our end of the pipe closes, also by our death.
+        let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let holder = Holder::start(&reader, &writer)?;
+        // Dropped before the holder, which waits for it, whatever happens.
+        let _writer = writer;
+        write_maps_of(holder.pid, map)?;
         let link = format!("/proc/{}/ns/user", holder.pid.as_raw_pid());
-        rustix::fs::open(link, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-    });
-    drop(writer);
-    reap(holder.pid)?;
-    made
+        let namespace = rustix::fs::open(link, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(Self {
+            namespace,
+            _holder: holder,
+        })
+    }
+}
+
+/// A process in a user namespace of its own that waits for a pipe to close.
+/// It shares our memory, because copying it would be most of its cost, and
+/// uses nothing of it but its stack.
+#[derive(Debug)]
+struct Holder {
+    pid: Pid,
+    _stack: Vec<u8>,
+    _ends: Box<[libc::c_int; 2]>,
+}
+
+impl Holder {
+    fn start(reader: &OwnedFd, writer: &OwnedFd) -> Result<Self> {
+        const STACK: usize = 16 * 1024;
+        let mut stack = vec![0u8; STACK];
+        let mut ends = Box::new([reader.as_raw_fd(), writer.as_raw_fd()]);
+        let top = stack
+            .as_mut_ptr_range()
+            .end
+            .map_addr(|address| address & !0xf);
+        let flags = libc::CLONE_NEWUSER | libc::CLONE_VM | libc::SIGCHLD;
+        // SAFETY: `top` is the aligned end of a stack that lives, as `ends`
+        // does, until the process was reaped. `hold` makes system calls that
+        // succeed, so it does not even write `errno`, which it shares with us.
+        let returned = check(unsafe {
+            libc::c_long::from(libc::clone(
+                hold,
+                top.cast(),
+                flags,
+                (&raw mut *ends).cast(),
+            ))
+        })?;
+        let pid = i32::try_from(returned)
+            .ok()
+            .and_then(Pid::from_raw)
+            .ok_or(Errno::SRCH)?;
+        Ok(Self {
+            pid,
+            _stack: stack,
+            _ends: ends,
+        })
+    }
+}
+
+/// What the holder does: closes its copy of the writing end and waits until
+/// the other one is closed too.
+extern "C" fn hold(ends: *mut libc::c_void) -> libc::c_int {
+    let mut byte = 0u8;
+    // SAFETY: `ends` points at two descriptors, copies of which are ours.
+    unsafe {
+        let [reader, writer] = ends.cast::<[libc::c_int; 2]>().read();
+        libc::close(writer);
+        libc::read(reader, (&raw mut byte).cast(), 1);
+    }
+    0
+}
+
+impl AsFd for IdMapping {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.namespace.as_fd()
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        let _ = reap(self.pid);
+    }
 }
 
 fn write(path: &str, text: &str) -> Result<()> {

@@ -29,7 +29,7 @@ pub use crate::caps::{
     raise_permitted as raise_permitted_capabilities,
 };
 pub use crate::environ::{environment_where, scrub_environment};
-pub use crate::idmap::{IdMap, id_mapping_namespace, write_maps_of, write_own_maps};
+pub use crate::idmap::{IdMap, IdMapping, write_maps_of, write_own_maps};
 pub use crate::keyring::join_fresh_session_keyring;
 pub use crate::landlock::{FsAccess, LandlockRule, landlock_abi, restrict_with_landlock};
 pub use crate::link::bring_loopback_up;

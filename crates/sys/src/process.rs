@@ -27,8 +27,6 @@ impl Namespaces {
             | libc::CLONE_NEWUTS
             | libc::CLONE_NEWCGROUP) as u64,
     );
-    /// A user namespace alone, as a carrier of an id mapping.
-    pub const USER: Self = Self(libc::CLONE_NEWUSER as u64);
 }
 
 /// A child made by [`spawn_in`] or [`fork`].

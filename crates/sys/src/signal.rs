@@ -55,19 +55,12 @@ pub fn is_ignored(signal: Signal) -> bool {
     asked == 0 && action.sa_sigaction == libc::SIG_IGN
 }
 
-/// Gives every signal its default action, but for those that were ignored from
-/// the start, and unblocks all of them, as a program that is about to be
-/// started expects.
+/// Makes signals be what a program that is about to be started expects: none
+/// blocked, and `SIGPIPE`, which Rust ignores, at its default. Handlers end
+/// with `execve`, and what the starter ignores stays ignored.
 pub fn reset_signals() -> Result<()> {
-    for number in 1..=64 {
-        let ignored = Signal::from_named_raw(number).is_some_and(is_ignored);
-        if ignored && number != libc::SIGPIPE {
-            continue;
-        }
-        // SAFETY: SIG_DFL is always a valid action; numbers that cannot be
-        // changed (SIGKILL, SIGSTOP, the two reserved by libc) just fail.
-        unsafe { libc::signal(number, libc::SIG_DFL) };
-    }
+    // SAFETY: SIG_DFL is always a valid action.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     // SAFETY: `sigemptyset` initialises the set it is given.
     let empty = unsafe {
         let mut set = std::mem::zeroed();

@@ -138,6 +138,14 @@ where
     if more.peek().is_none() {
         return;
     }
+    // The built-in tables have no duplicates, and every run merges them.
+    let is_built_in = more
+        .peek()
+        .is_some_and(|item| item.origin.layer == LayerKind::Default);
+    if list.is_empty() && is_built_in {
+        list.extend(more);
+        return;
+    }
     let mut known: HashSet<T> = list.iter().map(|item| item.value.clone()).collect();
     list.extend(more.filter(|item| known.insert(item.value.clone())));
 }

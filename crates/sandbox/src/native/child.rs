@@ -48,8 +48,10 @@ fn prepare(plan: &Plan, terminal: Option<&OwnedFd>, channel: &Channel) -> Result
     let listener =
         sys::seccomp::install_with_listener(&filters::watched()).during(Step::Listener)?;
     tell(channel, &Event::Started, &[listener.as_fd()]).during(Step::Channel)?;
-    // Until the terminal is ours.
-    channel.receive().during(Step::Channel)?;
+    if terminal.is_some() {
+        // Until it is ours.
+        channel.receive().during(Step::Channel)?;
+    }
     Ok(())
 }
 

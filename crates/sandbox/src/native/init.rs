@@ -85,8 +85,8 @@ fn start<'a>(
     let listener = receive_listener(&from_command)?;
     if let Some(pty) = &pty {
         rustix::termios::tcsetpgrp(&pty.slave, command.pid).during(Step::Terminal)?;
+        from_command.send(b"go", &[]).during(Step::Channel)?;
     }
-    from_command.send(b"go", &[]).during(Step::Channel)?;
     let master = pty.as_ref().map(|pty| pty.master.as_fd());
     tell(supervisor, &Event::Started, master.as_slice()).during(Step::Channel)?;
     drop(pty);
@@ -96,7 +96,7 @@ fn start<'a>(
         command,
         from_command: Some(from_command),
         signals,
-        broker: Broker::new(listener, plan.guard().clone(), roots, sockets),
+        broker: Broker::new(listener, plan.guard(), roots, sockets),
         watching: true,
         outcome: None,
         deadline: plan
@@ -216,7 +216,7 @@ struct Life<'a> {
     command: Child,
     from_command: Option<Channel>,
     signals: SignalQueue,
-    broker: Broker,
+    broker: Broker<'a>,
     watching: bool,
     outcome: Option<Reaped>,
     deadline: Option<Instant>,

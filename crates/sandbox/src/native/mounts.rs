@@ -305,7 +305,8 @@ impl Root {
 
     fn place(&self, name: &str, tree: &OwnedFd, is_folder: bool) -> Result<(), Failure> {
         let path = Path::new("/").join(name);
-        let point = self.mount_point(&path, is_folder)?;
+        self.make(&path, is_folder).at(Step::Devices, &path)?;
+        let point = self.open(&path).at(Step::OpenPlace, &path)?;
         sys::attach(tree.as_fd(), point.as_fd()).at(Step::Devices, &path)
     }
 

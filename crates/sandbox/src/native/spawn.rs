@@ -4,7 +4,9 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-use ringfence_sys::{self as sys, Channel, Child, Errno, IdMap, MountFlags, Namespaces, Received};
+use ringfence_sys::{
+    self as sys, Channel, Child, Errno, IdMap, IdMapping, MountFlags, Namespaces, Received,
+};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Gid, Signal, Uid};
 
@@ -98,7 +100,10 @@ pub struct Running {
 
 /// Starts the plan's command in a new sandbox.
 pub fn spawn(mut plan: Plan) -> Result<Running, SpawnError> {
-    let given = prepare(&mut plan)?;
+    // Lives until the sandbox has started, so that the processes behind the
+    // mappings end meanwhile.
+    let mut mappings = Mappings::new(plan.ids().map);
+    let given = prepare(&mut plan, &mut mappings)?;
     let (ours, theirs) = Channel::pair().map_err(SpawnError::Clone)?;
     let mut supervisor_end = Some(ours);
     let init = sys::spawn_in(Namespaces::ALL, || {
@@ -126,12 +131,12 @@ pub fn spawn(mut plan: Plan) -> Result<Running, SpawnError> {
 }
 
 /// Makes the mounts of places that must appear under another owner.
-fn prepare(plan: &mut Plan) -> Result<GivenTrees, SpawnError> {
+fn prepare(plan: &mut Plan, mappings: &mut Mappings) -> Result<GivenTrees, SpawnError> {
     if !plan.ids().mapped_by_supervisor {
         return Ok(GivenTrees::new());
     }
     hand_over_pipes(plan)?;
-    match mapped_trees(plan) {
+    match mapped_trees(plan, mappings) {
         Err(SpawnError::NoIdMappedMounts { .. }) if plan.may_run_with_own_id() => {
             plan.use_own_id();
             Ok(GivenTrees::new())
@@ -161,9 +166,7 @@ fn hand_over_pipes(plan: &Plan) -> Result<(), SpawnError> {
     Ok(())
 }
 
-fn mapped_trees(plan: &Plan) -> Result<GivenTrees, SpawnError> {
-    let map = plan.ids().map;
-    let mut mappings = Mappings::new(map);
+fn mapped_trees(plan: &Plan, mappings: &mut Mappings) -> Result<GivenTrees, SpawnError> {
     let mut trees = GivenTrees::new();
     for (index, overlay) in plan.view().overlays.iter().enumerate() {
         let (place, flags) = match &overlay.content {
@@ -182,7 +185,7 @@ fn mapped_trees(plan: &Plan) -> Result<GivenTrees, SpawnError> {
 /// User namespaces that give one owner's files to the sandbox.
 struct Mappings {
     sandbox: IdMap,
-    made: Vec<((u32, u32), OwnedFd)>,
+    made: Vec<((u32, u32), IdMapping)>,
 }
 
 impl Mappings {
@@ -203,7 +206,7 @@ impl Mappings {
                 inside_gid: owner.1,
                 ..self.sandbox
             };
-            self.made.push((owner, sys::id_mapping_namespace(&map)?));
+            self.made.push((owner, IdMapping::new(&map)?));
             self.made.len() - 1
         };
         Ok(self.made[at].1.as_fd())

@@ -7,6 +7,7 @@ use globset::{Glob, GlobMatcher};
 use ringfence_policy::{Filesystem, LayerKind, PathRule, ProtectedName, ReadScope, Sourced};
 
 use super::error::PlanError;
+use super::listing::Listings;
 use crate::guard::Guard;
 use crate::host::Host;
 use crate::view::Place;
@@ -47,7 +48,7 @@ pub(super) fn survey(
 ) -> Result<Files, PlanError> {
     let working_place = working_place(working_folder)?;
     let writable = writable_places(rules, &working_place)?;
-    let (shown, hidden) = reading(rules)?;
+    let (shown, hidden) = reading(rules, &host.home)?;
     for path in literals(&rules.read_allow) {
         if let Some(place) = Place::find(path)? {
             refuse_link_below(&working_place.path, path, &place)?;
@@ -149,9 +150,9 @@ fn refuse_link_below(working: &Path, given: &Path, place: &Place) -> Result<(), 
 
 /// The places to show and to hide. Of an allow and a deny for nested places
 /// the longer one holds; for the same place the allow does.
-fn reading(rules: &Filesystem) -> Result<(Vec<Place>, Vec<Place>), PlanError> {
-    let shown = places(&rules.read_allow)?;
-    let mut hidden = places(&rules.read_deny)?;
+fn reading(rules: &Filesystem, home: &Path) -> Result<(Vec<Place>, Vec<Place>), PlanError> {
+    let shown = places(&rules.read_allow, home)?;
+    let mut hidden = places(&rules.read_deny, home)?;
     hidden.retain(|place| !shown.iter().any(|other| other.path == place.path));
     Ok((shown, hidden))
 }
@@ -173,15 +174,20 @@ fn fragile(rules: &Filesystem, home: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-fn places(rules: &[Sourced<PathRule>]) -> Result<Vec<Place>, PlanError> {
+fn places(rules: &[Sourced<PathRule>], home: &Path) -> Result<Vec<Place>, PlanError> {
     let mut found: Vec<Place> = Vec::new();
     let mut known = HashSet::new();
+    let mut listings = Listings::default();
     for rule in rules {
         let paths = match &rule.value {
             PathRule::Literal(path) => vec![path.clone()],
             PathRule::Glob(pattern) => expand(pattern)?,
         };
         for path in paths {
+            // Most of what is named in the home folder is not there.
+            if path.starts_with(home) && !listings.may_have(&path) {
+                continue;
+            }
             if let Some(place) = Place::find(&path)?
                 && known.insert(place.path.clone())
             {
@@ -279,10 +285,14 @@ impl Files {
             .filter(|path| path.exists())
             .cloned()
             .collect();
+        let mut listings = Listings::default();
         for place in self.writable.iter().filter(|place| place.is_folder) {
             for name in rules.protect.iter().map(|name| &name.value) {
                 match name {
                     ProtectedName::Components(name) => {
+                        if !listings.may_have(&first_below(&place.path, name)) {
+                            continue;
+                        }
                         let found = below(&place.path, name);
                         if found.by_link {
                             self.denied.push(found.path.clone());
@@ -343,6 +353,12 @@ impl Files {
                 error,
             })
     }
+}
+
+/// The first component of `name`, in `folder`.
+fn first_below(folder: &Path, name: &Path) -> PathBuf {
+    let first = name.components().next();
+    first.map_or_else(|| folder.to_path_buf(), |first| folder.join(first))
 }
 
 /// Where a name below a folder leads.

@@ -9,7 +9,7 @@ use super::caller::{Caller, Lead, as_descriptor, path_of};
 use super::{Broker, Outcome, value};
 use crate::wire::Operation;
 
-impl Broker {
+impl Broker<'_> {
     pub(super) fn change_mode(
         &mut self,
         caller: &Caller<'_>,

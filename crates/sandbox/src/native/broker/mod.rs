@@ -37,9 +37,9 @@ use crate::wire::{Operation, Refusal, RefusalKind};
 const GUARDED: Errno = Errno::ROFS;
 
 /// The judge and doer of watched calls.
-pub(super) struct Broker {
+pub(super) struct Broker<'a> {
     listener: Arc<Listener>,
-    guard: Guard,
+    guard: &'a Guard,
     roots: Roots,
     made: Made,
     sockets: Arc<UnixDiag>,
@@ -60,8 +60,13 @@ pub(super) enum Done {
 
 type Outcome = Result<Done, Errno>;
 
-impl Broker {
-    pub(super) fn new(listener: Listener, guard: Guard, roots: Roots, sockets: UnixDiag) -> Self {
+impl<'a> Broker<'a> {
+    pub(super) fn new(
+        listener: Listener,
+        guard: &'a Guard,
+        roots: Roots,
+        sockets: UnixDiag,
+    ) -> Self {
         Self {
             listener: Arc::new(listener),
             guard,
@@ -74,7 +79,9 @@ impl Broker {
             judged: None,
         }
     }
+}
 
+impl Broker<'_> {
     pub(super) fn listener(&self) -> &Listener {
         &self.listener
     }

@@ -14,7 +14,7 @@ use crate::wire::Operation;
 /// A folder's descriptor and a path's address, as a call gives them.
 type At = (u64, u64);
 
-impl Broker {
+impl Broker<'_> {
     pub(super) fn make_folder(
         &mut self,
         caller: &Caller<'_>,

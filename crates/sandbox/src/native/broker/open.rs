@@ -35,7 +35,7 @@ impl How {
     }
 }
 
-impl Broker {
+impl Broker<'_> {
     pub(super) fn open(
         &mut self,
         caller: &Caller<'_>,

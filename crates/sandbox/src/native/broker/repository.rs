@@ -44,7 +44,7 @@ impl Control<'_> {
     }
 }
 
-impl Broker {
+impl Broker<'_> {
     /// What of a repository may not be touched by `operation`.
     pub(super) fn git_rule(
         &self,

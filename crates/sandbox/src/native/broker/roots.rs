@@ -4,6 +4,7 @@
 //! the private `/tmp`, from inside. So nothing is compared with the paths of
 //! the start: each root is held open, and its present path is asked for.
 
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -16,7 +17,8 @@ use super::caller::path_of;
 /// The writable folders of the host, and the mounts of this sandbox.
 pub(in crate::native) struct Roots {
     roots: Vec<Root>,
-    own_mounts: HashSet<u64>,
+    /// Read when first asked for; nothing is mounted after the start.
+    own_mounts: OnceCell<HashSet<u64>>,
 }
 
 struct Root {
@@ -41,14 +43,9 @@ impl Roots {
                 })
             })
             .collect::<Result<_, Errno>>()?;
-        let table = std::fs::read("/proc/self/mountinfo").map_err(|_| Errno::IO)?;
-        let table = String::from_utf8_lossy(&table);
-        let numbers = table
-            .lines()
-            .filter_map(|line| line.split(' ').next()?.parse().ok());
         Ok(Self {
             roots,
-            own_mounts: numbers.collect(),
+            own_mounts: OnceCell::new(),
         })
     }
 
@@ -87,8 +84,19 @@ impl Roots {
     /// Whether a place is part of the sandbox's own view. A file that was
     /// handed in as a standard stream is not.
     pub(super) fn is_in_view(&self, place: &OwnedFd) -> Result<bool, Errno> {
-        Ok(self.own_mounts.contains(&mount_of(place)?))
+        let own = self.own_mounts.get_or_init(own_mounts);
+        Ok(own.contains(&mount_of(place)?))
     }
+}
+
+/// The numbers of the mounts of this namespace; none when they cannot be read.
+fn own_mounts() -> HashSet<u64> {
+    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let table = String::from_utf8_lossy(&table);
+    table
+        .lines()
+        .filter_map(|line| line.split(' ').next()?.parse().ok())
+        .collect()
 }
 
 fn mount_of(place: impl AsFd) -> Result<u64, Errno> {

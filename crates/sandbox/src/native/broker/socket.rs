@@ -34,7 +34,7 @@ enum Address {
     Other(Vec<u8>),
 }
 
-impl Broker {
+impl Broker<'_> {
     pub(super) fn connect(
         &mut self,
         caller: &Caller<'_>,

@@ -160,7 +160,8 @@ fn reading(rules: &Filesystem, home: &Path) -> Result<(Vec<Place>, Vec<Place>), 
 /// A mount over a file goes away when the host replaces the file, and what is
 /// not there yet cannot be mounted over. So reading is granted beside the
 /// hidden paths of the home folder and those that somebody named, not above
-/// them: whatever comes to be there stays unreadable.
+/// them: whatever comes to be there stays unreadable. Not below the private
+/// folders, which are granted as a whole.
 fn fragile(rules: &Filesystem, home: &Path) -> Vec<PathBuf> {
     rules
         .read_deny
@@ -171,6 +172,11 @@ fn fragile(rules: &Filesystem, home: &Path) -> Vec<PathBuf> {
         })
         .filter(|(path, layer)| path.starts_with(home) || *layer != LayerKind::Default)
         .map(|(path, _)| path.clone())
+        .filter(|path| {
+            !PRIVATE_FOLDERS
+                .iter()
+                .any(|private| path.starts_with(private))
+        })
         .collect()
 }
 

@@ -1,12 +1,12 @@
 //! What the sandbox sees of the file system: a list of mounts, in order.
 
 use std::ffi::OsString;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use ringfence_sys::Errno;
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 
 /// Why a place cannot be part of the view.
 #[derive(Debug, thiserror::Error)]
@@ -55,23 +55,41 @@ impl Place {
             path: path.to_path_buf(),
             error: errno.into(),
         };
-        let opened = match rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
-            Ok(opened) => opened,
+        let (opened, real) = match open_real(path) {
+            Ok(found) => found,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::LOOP) => return Ok(None),
             Err(errno) => return Err(unreadable(errno)),
         };
         let status = rustix::fs::fstat(&opened).map_err(unreadable)?;
-        // One call for what would be a call per component otherwise.
-        let link = format!("/proc/self/fd/{}", opened.as_raw_fd());
-        let real = rustix::fs::readlink(link, Vec::new()).map_err(unreadable)?;
         Ok(Some(Self {
-            path: OsString::from_vec(real.into_bytes()).into(),
+            path: real,
             id: FileId::of_stat(&status),
             is_folder: FileType::from_raw_mode(status.st_mode) == FileType::Directory,
             owner: (status.st_uid, status.st_gid),
             mode: status.st_mode & 0o7777,
         }))
     }
+}
+
+/// Opens what is at `path` and tells its path without links. Most paths have
+/// none, which one call shows; otherwise the kernel is asked for it, which is
+/// one call for what would be one per component.
+fn open_real(path: &Path) -> Result<(OwnedFd, PathBuf), Errno> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let is_plain = path
+        .components()
+        .all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+    if is_plain && path.is_absolute() {
+        match rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+            Ok(opened) => return Ok((opened, path.components().collect())),
+            Err(Errno::LOOP) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    let opened = rustix::fs::open(path, flags, Mode::empty())?;
+    let link = format!("/proc/self/fd/{}", opened.as_raw_fd());
+    let real = rustix::fs::readlink(link, Vec::new())?;
+    Ok((opened, OsString::from_vec(real.into_bytes()).into()))
 }
 
 /// What the rest of the view is laid upon.

@@ -76,6 +76,40 @@ pub fn fork(body: impl FnOnce() -> i32) -> Result<Child> {
     child_of(returned, pidfd)
 }
 
+/// As [`fork`], for a `body` that ends in [`exec`] or soon returns. It runs in
+/// our memory while we wait, which spares copying it; what it does to
+/// descriptors, folder, mask, signals and rights is its own.
+pub fn spawn_to_exec<F: FnOnce() -> i32>(body: F) -> Result<Child> {
+    const STACK: usize = 256 * 1024;
+    extern "C" fn enter<F: FnOnce() -> i32>(body: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: the caller below passes its `body`, which it does not touch
+        // again, and stands still until this process execs or ends.
+        let body = unsafe { (*body.cast::<Option<F>>()).take() };
+        exit_now(body.map_or(1, |body| body()))
+    }
+    let mut body = Some(body);
+    let mut stack = vec![0u8; STACK];
+    let top = stack
+        .as_mut_ptr_range()
+        .end
+        .map_addr(|address| address & !0xf);
+    let mut pidfd: RawFd = -1;
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
+    // SAFETY: `top` is the aligned end of a stack that is ours until the call
+    // returns, which CLONE_VFORK delays until the child has left this memory.
+    // There is one thread, so nobody else sees what the child does meanwhile.
+    let returned = check(unsafe {
+        libc::c_long::from(libc::clone(
+            enter::<F>,
+            top.cast(),
+            flags,
+            (&raw mut body).cast(),
+            &raw mut pidfd,
+        ))
+    })?;
+    child_of(returned, pidfd)
+}
+
 fn clone3(flags: u64, body: impl FnOnce() -> i32) -> Result<Child> {
     let mut pidfd: RawFd = -1;
     // SAFETY: all fields of `clone_args` are integers; zero means "not used".

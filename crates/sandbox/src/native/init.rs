@@ -164,9 +164,14 @@ fn restrict_files(rules: &[(std::path::PathBuf, FsAccess)]) -> Result<(), Failur
 
 fn start_command(plan: &Plan, pty: Option<&Pty>) -> Result<(Child, Channel), Failure> {
     let (ours, theirs) = Channel::pair().during(Step::Channel)?;
-    let command =
-        sys::fork(|| child::run(plan, pty.map(|pty| &pty.slave), &theirs)).during(Step::Fork)?;
-    Ok((command, ours))
+    let slave = pty.map(|pty| &pty.slave);
+    let start = || child::run(plan, slave, &theirs);
+    let command = match slave {
+        // It waits for us to hand the terminal over, so we cannot wait for it.
+        Some(_) => sys::fork(start),
+        None => sys::spawn_to_exec(start),
+    };
+    Ok((command.during(Step::Fork)?, ours))
 }
 
 /// The first word of the command's process: its listener, or why not.

@@ -1,6 +1,7 @@
 //! From the surveyed places to mounts and Landlock rules.
 
 use std::collections::HashSet;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -112,7 +113,7 @@ fn foreign_mounts(files: &Files) -> Vec<PathBuf> {
     if files.scope == ReadScope::System {
         return Vec::new();
     }
-    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let table = mount_table().unwrap_or_default();
     let table = String::from_utf8_lossy(&table);
     let mut found: Vec<PathBuf> = table.lines().filter_map(foreign_mount).collect();
     found.retain(|path| {
@@ -121,6 +122,13 @@ fn foreign_mounts(files: &Files) -> Vec<PathBuf> {
             .any(|own| path.starts_with(own))
     });
     found
+}
+
+/// Read in one piece where it fits: its size cannot be asked for.
+fn mount_table() -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(32 * 1024);
+    std::fs::File::open("/proc/self/mountinfo")?.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn foreign_mount(line: &str) -> Option<PathBuf> {

@@ -186,8 +186,6 @@ const SYSTEM: &[&str] = &[
     "/var/spool/mail",
     "/var/mail",
     "/var/backups",
-    "/boot",
-    "/lost+found",
     "/etc/ssh/ssh_host_ecdsa_key",
     "/etc/ssh/ssh_host_ed25519_key",
     "/etc/ssh/ssh_host_rsa_key",

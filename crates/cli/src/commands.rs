@@ -100,7 +100,13 @@ fn usage(name: &str, error: &clap::Error, exit: u8) -> ExitCode {
         .collect();
     let message = message.join("; ").replace(":;", ":");
     let message = message.trim_start_matches("error: ").to_owned();
-    Failure::new("usage", message, format!("ringfence {name} --help"))
+    let words = ["ringfence", name, "--help"];
+    let help = words
+        .into_iter()
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ");
+    Failure::new("usage", message, help)
         .exiting(exit)
         .show(false)
 }

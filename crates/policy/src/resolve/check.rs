@@ -18,6 +18,8 @@ const GIT_PARTS: [&str; 2] = [".git/config", ".git/hooks"];
 const TLS_PORT: u16 = 443;
 
 pub(super) fn finish(mut draft: Draft) -> Result<Policy, PolicyError> {
+    let kept_open = std::mem::take(&mut draft.kept_open);
+    super::merge::append(&mut draft.allow, kept_open);
     refuse_dead_allows(&draft)?;
     refuse_loose_credentials(&draft)?;
     unprotect(&mut draft)?;

@@ -16,6 +16,8 @@ use crate::rule::{AllowRule, DenyRule, NetworkMode};
 pub(super) struct Draft {
     pub(super) mode: Sourced<NetworkMode>,
     pub(super) allow: Vec<Sourced<AllowRule>>,
+    /// What request layers left of a network that the operator opened.
+    pub(super) kept_open: Vec<Sourced<AllowRule>>,
     pub(super) deny: Vec<Sourced<DenyRule>>,
     pub(super) host_ports: Vec<Sourced<Port>>,
     pub(super) ceiling: Option<(Origin, NetworkLayer)>,
@@ -43,6 +45,7 @@ impl Draft {
         Self {
             mode: Sourced::new(NetworkMode::Deny, origin.clone()),
             allow: Vec::new(),
+            kept_open: Vec::new(),
             deny: Vec::new(),
             host_ports: Vec::new(),
             ceiling: None,

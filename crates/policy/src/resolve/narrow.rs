@@ -71,15 +71,27 @@ impl Draft {
 
     fn narrow_network(&mut self, network: NetworkLayer) {
         let open = self.mode.value == NetworkMode::Open;
-        for rule in network.allow.into_iter().flatten() {
-            if self.allow.iter().any(|own| own.covers(&rule)) {
-                continue;
-            }
-            if openness_covers(&rule) && open {
-                append(&mut self.allow, [within_public(rule)]);
-            } else {
-                self.notes
-                    .push(pending("network.allow", &rule.value, &rule.origin));
+        let narrows = network
+            .mode
+            .as_ref()
+            .is_some_and(|mode| mode.value == NetworkMode::Allowlist);
+        let wanted = network.allow.unwrap_or_default();
+        if narrows {
+            // What an earlier request kept of an open network stays only as
+            // far as this one wants it too.
+            self.kept_open
+                .retain(|own| wanted.iter().any(|rule| rule.covers(own)));
+        }
+        for rule in wanted {
+            let mut granted = self.allow.iter().chain(&self.kept_open);
+            let is_granted = granted.any(|own| own.covers(&rule));
+            match openness_covers(&rule) && open {
+                _ if is_granted => {}
+                true if narrows => append(&mut self.kept_open, [within_public(rule)]),
+                true => {}
+                false => self
+                    .notes
+                    .push(pending("network.allow", &rule.value, &rule.origin)),
             }
         }
         for port in network.host_ports.into_iter().flatten() {

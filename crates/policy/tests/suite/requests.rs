@@ -2,7 +2,7 @@
 
 use ringfence_policy::{Layer, LayerKind, Note, NoteKind, Policy, Resolved, resolve};
 
-use crate::support::{code, layer};
+use crate::support::{code, layer, network};
 
 fn with_request(operator: &str, request: &str) -> Resolved<Policy> {
     let operator: Layer = layer(LayerKind::Config, operator);
@@ -57,6 +57,30 @@ fn a_request_narrows_freely() {
     assert_eq!(policy.filesystem().write_deny.len(), 1);
     assert_eq!(policy.audit().as_str(), "all");
     assert!(pending(&policy).is_empty());
+}
+
+#[test]
+fn g1_a_request_cannot_undo_what_another_narrowed() {
+    let open = || network(LayerKind::Config, "{mode: open}");
+    let narrowing = "{mode: allowlist, allow: [a.example.org]}";
+    for other in [
+        "{allow: [b.example.org]}",
+        "{mode: allowlist, allow: [b.example.org]}",
+    ] {
+        for kinds in [
+            [LayerKind::Kit, LayerKind::Skill],
+            [LayerKind::Skill, LayerKind::Kit],
+        ] {
+            let layers = vec![
+                open(),
+                network(kinds[0], narrowing).as_request(),
+                network(kinds[1], other).as_request(),
+            ];
+            let policy = resolve(layers, None).unwrap();
+            let answer = code(&policy, "b.example.org", 443, None);
+            assert_eq!(answer, "not-in-allowlist", "{other} {kinds:?}");
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Raw Linux system calls behind safe functions: processes and namespaces,
 //! mounts, Landlock, seccomp (filter and notification), capabilities,
-//! terminals, and probes of what this kernel offers.
+//! terminals, the network of a namespace, and probes of what this kernel
+//! offers.
 //!
 //! All `unsafe` code of ringfence is in this crate. Nothing here knows about
 //! policies; each function does one thing and returns the kernel's errno.
@@ -10,12 +11,14 @@ mod address;
 mod caps;
 mod environ;
 mod idmap;
+mod interfaces;
 mod keyring;
 mod landlock;
 mod link;
 mod memory;
 mod message;
 mod mount;
+mod net;
 mod probe;
 mod process;
 pub mod seccomp;
@@ -30,6 +33,7 @@ pub use crate::caps::{
 };
 pub use crate::environ::{environment_where, scrub_environment};
 pub use crate::idmap::{IdMap, IdMapping, write_maps_of, write_own_maps};
+pub use crate::interfaces::own_addresses;
 pub use crate::keyring::join_fresh_session_keyring;
 pub use crate::landlock::{FsAccess, LandlockRule, landlock_abi, restrict_with_landlock};
 pub use crate::link::bring_loopback_up;
@@ -38,6 +42,10 @@ pub use crate::message::{Channel, Received};
 pub use crate::mount::{
     MountFlags, attach, clone_tree, devpts, make_view_read_only, pivot_into, procfs,
     set_attributes_of_one, set_id_mapping, set_mount_attributes, tmpfs,
+};
+pub use crate::net::{
+    Datagram, Families, Family, anyip_listener, bring_anyip_up, datagram_socket, intercept_tcp,
+    local_port, loopback_listener, receive_datagram, send_datagram, transparent_listener,
 };
 pub use crate::probe::{Probe, in_child, probe_nf_tables, probe_seccomp_listener};
 pub use crate::process::{

@@ -14,8 +14,8 @@ use crate::{Errno, Result};
 
 /// The largest message, in bytes; a longer one is refused by both ends.
 const LARGEST: usize = 16 * 1024;
-/// The most descriptors in one message.
-const MOST_DESCRIPTORS: usize = 4;
+/// The most descriptors in one message; the kernel would take 253.
+const MOST_DESCRIPTORS: usize = 128;
 
 /// One end of a connected pair of sequenced-packet sockets.
 #[derive(Debug)]
@@ -46,6 +46,15 @@ impl Channel {
 
     /// Sends one message; waits while the other end is behind.
     pub fn send(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> Result<()> {
+        self.give(bytes, descriptors, SendFlags::NOSIGNAL)
+    }
+
+    /// Sends one message, or fails with `EAGAIN` while the other end is behind.
+    pub fn try_send(&self, bytes: &[u8]) -> Result<()> {
+        self.give(bytes, &[], SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
+    }
+
+    fn give(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>], flags: SendFlags) -> Result<()> {
         if bytes.len() > LARGEST || descriptors.len() > MOST_DESCRIPTORS {
             return Err(Errno::MSGSIZE);
         }
@@ -57,7 +66,7 @@ impl Channel {
         }
         let slices = [IoSlice::new(bytes)];
         loop {
-            match rustix::net::sendmsg(&self.0, &slices, &mut ancillary, SendFlags::NOSIGNAL) {
+            match rustix::net::sendmsg(&self.0, &slices, &mut ancillary, flags) {
                 Err(Errno::INTR) => {}
                 other => return other.map(drop),
             }

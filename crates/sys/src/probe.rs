@@ -1,7 +1,6 @@
 //! Trying a thing in a child to see whether this machine allows it.
 
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
-
+use crate::net::intercept_tcp;
 use crate::process::{Namespaces, fork, reap, spawn_in};
 use crate::seccomp::{Action, Filter, Rule, install_with_listener};
 use crate::{Errno, Result};
@@ -41,36 +40,8 @@ pub fn probe_seccomp_listener() -> Result<()> {
     })
 }
 
-/// Whether `nf_tables` answers in a network namespace of our own, in a child.
+/// Whether every TCP connection of a network namespace of our own can be
+/// intercepted with `nf_tables`, in a child.
 pub fn probe_nf_tables() -> Result<()> {
-    in_child(Probe::InNamespaces, ask_nf_tables)
-}
-
-/// Asks for the generation of the (empty) rule set.
-fn ask_nf_tables() -> Result<()> {
-    const NFT_MSG_GETGEN: u16 = (10 << 8) | 16;
-    const NLM_F_REQUEST: u16 = 1;
-    const NLMSG_ERROR: u16 = 2;
-    let socket = rustix::net::socket_with(
-        AddressFamily::NETLINK,
-        SocketType::RAW,
-        SocketFlags::CLOEXEC,
-        Some(netlink::NETFILTER),
-    )?;
-    let mut request = Vec::with_capacity(20);
-    request.extend(20u32.to_ne_bytes());
-    request.extend(NFT_MSG_GETGEN.to_ne_bytes());
-    request.extend(NLM_F_REQUEST.to_ne_bytes());
-    request.extend([0; 12]);
-    rustix::net::send(&socket, &request, SendFlags::empty())?;
-    let mut answer = [0u8; 512];
-    let (length, _) = rustix::net::recv(&socket, &mut answer[..], RecvFlags::empty())?;
-    let kind = answer
-        .get(4..6)
-        .map_or(0, |bytes| u16::from_ne_bytes([bytes[0], bytes[1]]));
-    if length < 20 || kind == NLMSG_ERROR {
-        Err(Errno::OPNOTSUPP)
-    } else {
-        Ok(())
-    }
+    in_child(Probe::InNamespaces, || intercept_tcp(9, Some(9)))
 }

@@ -1,0 +1,6 @@
+//! One file per promise.
+
+mod anyip;
+mod datagrams;
+mod fence;
+mod interception;

@@ -48,7 +48,7 @@ pub struct Refusals {
 }
 
 impl Refusals {
-    /// Counts one.
+    /// Learns that something was refused at all.
     pub fn add(&mut self, kind: RefusalKind, operation: &str, subject: &str, rule: &str) {
         self.set_at_least(kind, operation, subject, rule, 1);
     }
@@ -62,24 +62,59 @@ impl Refusals {
         rule: &str,
         total: u64,
     ) {
+        match self.slot(kind, operation, subject, rule) {
+            Some(count) => *count = total.max(*count),
+            None => self.more += total,
+        }
+    }
+
+    /// Counts `times` more.
+    pub fn count(
+        &mut self,
+        kind: RefusalKind,
+        operation: &str,
+        subject: &str,
+        rule: &str,
+        times: u64,
+    ) {
+        match self.slot(kind, operation, subject, rule) {
+            Some(count) => *count = count.saturating_add(times),
+            None => self.more = self.more.saturating_add(times),
+        }
+    }
+
+    /// The count of a refusal, if it is told apart.
+    fn slot(
+        &mut self,
+        kind: RefusalKind,
+        operation: &str,
+        subject: &str,
+        rule: &str,
+    ) -> Option<&mut u64> {
         let key = (
             kind,
             operation.to_owned(),
             subject.to_owned(),
             rule.to_owned(),
         );
-        if let Some(count) = self.counts.get_mut(&key) {
-            *count = total.max(*count);
-        } else if self.counts.len() < MOST_DISTINCT {
-            self.counts.insert(key, total);
-        } else {
-            self.more += total;
+        if self.counts.len() >= MOST_DISTINCT && !self.counts.contains_key(&key) {
+            return None;
         }
+        Some(self.counts.entry(key).or_default())
     }
 
     /// Counts refusals that are not told apart.
     pub fn add_more(&mut self, count: u64) {
         self.more += count;
+    }
+
+    /// Takes in what others counted.
+    pub fn merge(&mut self, other: &Self) {
+        for refusal in other.iter() {
+            let (operation, subject, rule) = (&refusal.operation, &refusal.subject, &refusal.rule);
+            self.count(refusal.kind, operation, subject, rule, refusal.count);
+        }
+        self.add_more(other.more);
     }
 
     /// How many were not told apart.
@@ -117,6 +152,18 @@ mod tests {
         refusals.set_at_least(RefusalKind::File, "create", "/w/.bashrc", "protected", 7);
         let all: Vec<_> = refusals.iter().collect();
         assert_eq!((all.len(), all[0].count), (1, 7));
+    }
+
+    #[test]
+    fn counts_add_up() {
+        let mut refusals = Refusals::default();
+        for times in [1, 2] {
+            refusals.count(RefusalKind::Network, "connect", "a:1", "closed", times);
+        }
+        assert_eq!(
+            refusals.iter().map(|one| one.count).collect::<Vec<_>>(),
+            [3]
+        );
     }
 
     #[test]

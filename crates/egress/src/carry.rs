@@ -1,0 +1,424 @@
+//! A connection whose destination is known, carried to its end.
+//!
+//! Once it is admitted, the first bytes tell what is spoken. TLS must ask for
+//! the name that was admitted, HTTP is judged request by request, and anything
+//! else passes as it is. A server that speaks first is heard at once.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use ringfence_audit::{CloseReason, Protocol};
+use ringfence_policy::Target;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+
+use crate::attempt::Attempt;
+use crate::closing::close_with;
+use crate::exit::{Exit, OpenError, Upstream};
+use crate::http::peer::Peer;
+use crate::http::pinned::{self, Early};
+use crate::http::{self, forward::open_failed};
+use crate::limits::Limits;
+use crate::refusal::Form;
+use crate::relay::{Clock, relay, reset_on_close};
+use crate::speech::{Guess, Speech, heard, heard_in_all};
+use crate::tls;
+
+/// The port of HTTP.
+const WEB: u16 = 80;
+/// For a client of it to say what it wants.
+const FIRST_WORDS: Duration = Duration::from_millis(200);
+/// Why TLS and the like are refused under some rules, as a code and in words.
+const NEEDS_INSPECTION: (&str, &str) = (
+    "needs-inspection",
+    "the rule looks at every request, and this connection cannot be looked into",
+);
+/// How long a client that is refused has to show in what form it would
+/// understand that.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Opens the way to where `attempt` leads and carries the connection, or tells
+/// the client in its own language why not. `early` was already read.
+pub(crate) async fn carry(client: TcpStream, early: BytesMut, attempt: Attempt, exit: Rc<Exit>) {
+    let mut client = Peer::new(client, early);
+    client.take_what_is_there();
+    let inspected = exit.needs_inspection(&attempt);
+    if inspected || attempt.port == WEB {
+        await_request(&mut client, inspected, exit.limits()).await;
+    }
+    let attempt = Attempt {
+        spoken: spoken(&client.inbox),
+        http: http::seen(&client.inbox),
+        ..attempt
+    };
+    if inspected && attempt.spoken != Protocol::Http {
+        let refused = exit.refuse(&attempt, NEEDS_INSPECTION.0, NEEDS_INSPECTION.1);
+        return answer(client, &refused.into()).await;
+    }
+    match exit.open(&attempt).await {
+        Ok(upstream) => tunnel(client.stream, client.inbox, attempt, upstream, exit).await,
+        Err(error) => answer(client, &error).await,
+    }
+}
+
+/// On the port of the web clients speak first, so that what they ask for can
+/// be known before anything is opened. It is not waited for long.
+/// Where every request has to be judged nothing else can be carried, and it is
+/// waited for as long as for any head.
+async fn await_request(client: &mut Peer, inspected: bool, limits: &Limits) {
+    let asking = async {
+        while http::seen(&client.inbox).is_none()
+            && matches!(heard(&client.inbox), Speech::Unclear(_) | Speech::Http)
+            && matches!(client.fill().await, Ok(1..))
+        {}
+    };
+    let time = if inspected {
+        limits.head_time
+    } else {
+        FIRST_WORDS
+    };
+    let _ = tokio::time::timeout(time, asking).await;
+}
+
+/// As far as the first bytes tell.
+fn spoken(bytes: &[u8]) -> Protocol {
+    match heard(bytes) {
+        Speech::Tls(_) | Speech::BadTls | Speech::Unclear(Guess::Tls) => Protocol::Tls,
+        Speech::Http => Protocol::Http,
+        _ => Protocol::Tcp,
+    }
+}
+
+/// Tells the client that there is no way to where it wanted to go.
+async fn answer(mut client: Peer, error: &OpenError) {
+    match language_of(&mut client).await {
+        Protocol::Http => close_with(client.stream, &open_failed(error, Form::Request)).await,
+        Protocol::Tls => {
+            let alert = match error {
+                OpenError::Refused(_) => tls::ACCESS_DENIED,
+                _ => tls::INTERNAL_ERROR,
+            };
+            close_with(client.stream, &alert).await;
+        }
+        _ => reset_on_close(&client.stream),
+    }
+}
+
+/// What the client speaks, if it says something soon.
+async fn language_of(client: &mut Peer) -> Protocol {
+    let listening = async {
+        while matches!(
+            heard(&client.inbox),
+            Speech::Unclear(Guess::Nothing | Guess::Text)
+        ) {
+            match client.fill().await {
+                Ok(0) | Err(_) => break,
+                Ok(_) => {}
+            }
+        }
+    };
+    // Whoever said nothing until then is told by a reset.
+    let _ = tokio::time::timeout(PATIENCE, listening).await;
+    spoken(&client.inbox)
+}
+
+/// Carries a connection that was admitted and opened.
+pub(crate) async fn tunnel(
+    client: TcpStream,
+    early: BytesMut,
+    attempt: Attempt,
+    upstream: Upstream,
+    exit: Rc<Exit>,
+) {
+    let mut opening = Opening {
+        client: Peer::new(client, early),
+        attempt,
+        upstream,
+        sent: 0,
+        answered: false,
+    };
+    let clock = Clock::new();
+    let head_time = exit.limits().head_time;
+    let outcome = {
+        let listening = opening.listen(head_time, &clock);
+        tokio::select! {
+            outcome = listening => outcome,
+            why = clock.run_out(exit.limits()) => Outcome::Cut(why),
+        }
+    };
+    opening.proceed(outcome, exit).await;
+}
+
+/// A connection of which it is not known yet what is spoken.
+struct Opening {
+    client: Peer,
+    attempt: Attempt,
+    upstream: Upstream,
+    /// How many bytes of the client were passed on already.
+    sent: usize,
+    /// The server has said something.
+    answered: bool,
+}
+
+/// What came of listening.
+enum Outcome {
+    Tls(Option<Target>),
+    BadTls,
+    Http,
+    Raw,
+    Endless,
+    Cut(CloseReason),
+}
+
+/// The next thing that happens on a connection.
+enum Next {
+    Client(std::io::Result<usize>),
+    Server(std::io::Result<usize>),
+    Revoked,
+    Late,
+}
+
+impl Opening {
+    async fn listen(&mut self, head_time: Duration, clock: &Clock) -> Outcome {
+        let mut deadline = None;
+        loop {
+            let guess = match heard(&self.client.inbox) {
+                Speech::Unclear(guess) => guess,
+                Speech::Tls(name) => return Outcome::Tls(name),
+                Speech::BadTls => return Outcome::BadTls,
+                Speech::Http => return Outcome::Http,
+                Speech::Raw => return Outcome::Raw,
+                Speech::Endless => return Outcome::Endless,
+            };
+            let waits = self.waits(guess);
+            if guess == Guess::Text && !waits && self.send_text().await.is_err() {
+                return Outcome::Cut(CloseReason::ServerReset);
+            }
+            if waits {
+                deadline.get_or_insert(Instant::now() + head_time);
+            }
+            let mut buffer = [0; 2048];
+            match self.next(&mut buffer, waits, deadline).await {
+                Next::Client(Ok(0)) if waits => return Outcome::Cut(CloseReason::Malformed),
+                Next::Client(Ok(0)) => {
+                    return match heard_in_all(&self.client.inbox) {
+                        Speech::Http => Outcome::Http,
+                        _ => Outcome::Raw,
+                    };
+                }
+                Next::Client(Ok(_)) => clock.touch(),
+                Next::Client(Err(_)) => return Outcome::Cut(CloseReason::ClientReset),
+                Next::Server(_) if guess == Guess::Nothing => return Outcome::Raw,
+                Next::Server(Ok(0)) => return Outcome::Raw,
+                Next::Server(Ok(read)) => {
+                    clock.touch();
+                    if self.pass_back(&buffer[..read]).await.is_err() {
+                        return Outcome::Cut(CloseReason::ClientReset);
+                    }
+                }
+                Next::Server(Err(_)) => return Outcome::Cut(CloseReason::ServerReset),
+                Next::Revoked => return Outcome::Cut(CloseReason::PolicyChanged),
+                Next::Late => return Outcome::Cut(CloseReason::Idle),
+            }
+        }
+    }
+
+    /// Whether nothing may pass before it is known what is spoken. Text may,
+    /// because no server acts on half a line; unless every request has to be
+    /// judged, or there will be one.
+    fn waits(&self, guess: Guess) -> bool {
+        match guess {
+            Guess::Nothing => false,
+            Guess::Tls => true,
+            Guess::Text => self.upstream.needs_inspection,
+        }
+    }
+
+    async fn next(&mut self, buffer: &mut [u8], waits: bool, deadline: Option<Instant>) -> Next {
+        let silent = self.client.inbox.is_empty();
+        let server = &mut self.upstream.stream;
+        let from_server = async {
+            // What a server says first is left for the relay.
+            if silent {
+                server.peek(&mut [0]).await
+            } else {
+                server.read(buffer).await
+            }
+        };
+        let late = async {
+            match deadline {
+                Some(deadline) => tokio::time::sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.upstream.tracked.revoked() => Next::Revoked,
+            read = self.client.fill() => Next::Client(read),
+            read = from_server, if !waits => Next::Server(read),
+            () = late => Next::Late,
+        }
+    }
+
+    /// Passes the beginning of a line on.
+    async fn send_text(&mut self) -> std::io::Result<()> {
+        let text = &self.client.inbox[self.sent..];
+        self.upstream.stream.write_all(text).await?;
+        self.upstream.tracked.sent_up(text.len() as u64);
+        self.sent = self.client.inbox.len();
+        Ok(())
+    }
+
+    async fn pass_back(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.answered = true;
+        self.client.stream.write_all(bytes).await?;
+        self.upstream.tracked.came_down(bytes.len() as u64);
+        Ok(())
+    }
+
+    async fn proceed(self, outcome: Outcome, exit: Rc<Exit>) {
+        match self.check(&outcome) {
+            Ok(()) => self.go_on(outcome, exit).await,
+            Err(objection) => self.object(objection, &outcome, &exit).await,
+        }
+    }
+
+    async fn object(mut self, objection: Objection, outcome: &Outcome, exit: &Exit) {
+        match objection {
+            Objection::Cut(why) => self.end(why, None).await,
+            Objection::Refused {
+                code,
+                phrase,
+                meant,
+            } => {
+                let answer = self.alert(outcome);
+                if let Some(target) = meant {
+                    self.attempt.target = target;
+                }
+                exit.refuse(&self.attempt, code, phrase);
+                self.end(CloseReason::Refused, answer).await;
+            }
+        }
+    }
+
+    /// Whether this may go on over this connection.
+    fn check(&self, outcome: &Outcome) -> Result<(), Objection> {
+        let inspected = self.upstream.needs_inspection;
+        match outcome {
+            Outcome::Cut(why) => Err(Objection::Cut(*why)),
+            Outcome::Tls(_) | Outcome::Raw if inspected => {
+                Err(Objection::because(NEEDS_INSPECTION.0, NEEDS_INSPECTION.1))
+            }
+            Outcome::Tls(name) => check_name(&self.attempt.target, name.as_ref()),
+            Outcome::BadTls => Err(Objection::malformed_tls()),
+            Outcome::Endless => Err(Objection::because(
+                "endless-line",
+                "the first line has no end",
+            )),
+            Outcome::Http if self.answered => Err(Objection::because(
+                "late-request",
+                "a request came after something else was spoken",
+            )),
+            Outcome::Http | Outcome::Raw => Ok(()),
+        }
+    }
+
+    async fn go_on(mut self, outcome: Outcome, exit: Rc<Exit>) {
+        if let Outcome::Tls(_) = outcome
+            && let Err(objection) = self.shake_hands(exit.limits()).await
+        {
+            self.object(objection, &outcome, &exit).await;
+            return;
+        }
+        let Self {
+            client,
+            attempt,
+            upstream,
+            sent,
+            ..
+        } = self;
+        if let Outcome::Http = outcome {
+            let bytes = client.inbox;
+            let early = Early { bytes, sent };
+            pinned::serve(client.stream, early, attempt, upstream, exit).await;
+        } else {
+            relay(
+                client.stream,
+                &client.inbox[sent..],
+                upstream,
+                exit.limits(),
+            )
+            .await;
+        }
+    }
+
+    /// What tells a TLS client that it is refused.
+    fn alert(&mut self, outcome: &Outcome) -> Option<[u8; 7]> {
+        match outcome {
+            Outcome::Tls(_) | Outcome::BadTls => {
+                self.attempt.spoken = Protocol::Tls;
+                Some(tls::ACCESS_DENIED)
+            }
+            _ => None,
+        }
+    }
+
+    async fn end(self, why: CloseReason, answer: Option<[u8; 7]>) {
+        self.upstream.tracked.because(why);
+        reset_on_close(&self.upstream.stream);
+        drop(self.upstream);
+        match answer {
+            Some(answer) => close_with(self.client.stream, &answer).await,
+            None => reset_on_close(&self.client.stream),
+        }
+    }
+}
+
+/// Why a connection that was opened does not go on.
+enum Objection {
+    Cut(CloseReason),
+    Refused {
+        code: &'static str,
+        phrase: &'static str,
+        /// What the client really asks for, where that is known.
+        meant: Option<Target>,
+    },
+}
+
+impl Objection {
+    fn malformed_tls() -> Self {
+        Self::because("malformed-tls", "the TLS hello is malformed")
+    }
+
+    fn because(code: &'static str, phrase: &'static str) -> Self {
+        Self::Refused {
+            code,
+            phrase,
+            meant: None,
+        }
+    }
+}
+
+/// TLS must ask for the name that was admitted. For an address most clients ask
+/// for no name, and it may ask for no other.
+fn check_name(target: &Target, name: Option<&Target>) -> Result<(), Objection> {
+    match (target, name) {
+        (Target::Addr(_), None) => Ok(()),
+        (target, Some(name)) if target == name => Ok(()),
+        (Target::Name(_), None) => Err(Objection::because(
+            "tls-without-name",
+            "the TLS client does not say which host it wants",
+        )),
+        (_, Some(name)) => Err(Objection::Refused {
+            code: "tls-name-mismatch",
+            phrase: "the TLS client asks for another host than its connection",
+            meant: Some(name.clone()),
+        }),
+    }
+}
+
+mod handshake;
+#[cfg(test)]
+mod tests;

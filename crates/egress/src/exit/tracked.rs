@@ -1,0 +1,175 @@
+//! Open connections: what passed over each, and a way to cut it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::Instant;
+
+use ringfence_audit::{CloseReason, Closed, HostText, Recorder};
+use tokio::sync::Notify;
+
+use crate::attempt::Attempt;
+
+/// All open connections of a run.
+pub(super) struct Register {
+    open: Rc<RefCell<BTreeMap<u64, Weak<Entry>>>>,
+    next: Cell<u64>,
+    recorder: Arc<Recorder>,
+}
+
+struct Entry {
+    attempt: Attempt,
+    address: Cell<Option<IpAddr>>,
+    admitted: Cell<bool>,
+    inspected: Cell<bool>,
+    started: Instant,
+    up: Cell<u64>,
+    down: Cell<u64>,
+    why: Cell<Option<CloseReason>>,
+    revoked: Cell<bool>,
+    told: Notify,
+}
+
+/// One open connection; letting go of it writes its end down.
+pub(crate) struct Tracked {
+    number: u64,
+    entry: Rc<Entry>,
+    open: Rc<RefCell<BTreeMap<u64, Weak<Entry>>>>,
+    recorder: Arc<Recorder>,
+}
+
+impl Register {
+    pub(super) fn new(recorder: Arc<Recorder>) -> Self {
+        Self {
+            open: Rc::default(),
+            next: Cell::new(0),
+            recorder,
+        }
+    }
+
+    pub(super) fn track(&self, attempt: &Attempt) -> Tracked {
+        let number = self.next.get();
+        self.next.set(number + 1);
+        let entry = Rc::new(Entry {
+            attempt: attempt.clone(),
+            address: Cell::new(None),
+            admitted: Cell::new(false),
+            inspected: Cell::new(false),
+            started: Instant::now(),
+            up: Cell::new(0),
+            down: Cell::new(0),
+            why: Cell::new(None),
+            revoked: Cell::new(false),
+            told: Notify::new(),
+        });
+        self.open.borrow_mut().insert(number, Rc::downgrade(&entry));
+        Tracked {
+            number,
+            entry,
+            open: Rc::clone(&self.open),
+            recorder: Arc::clone(&self.recorder),
+        }
+    }
+
+    /// Cuts every connection for which `allowed` is false.
+    pub(super) fn revoke_unless(&self, allowed: impl Fn(&Attempt, Option<IpAddr>, bool) -> bool) {
+        for entry in self.entries() {
+            if !allowed(&entry.attempt, entry.address.get(), entry.inspected.get()) {
+                entry.why.set(Some(CloseReason::PolicyChanged));
+                entry.revoked.set(true);
+                entry.told.notify_waiters();
+            }
+        }
+    }
+
+    /// What is still open ends with the run.
+    pub(super) fn end_all(&self) {
+        for entry in self.entries() {
+            if entry.why.get().is_none() {
+                entry.why.set(Some(CloseReason::RunEnded));
+            }
+        }
+    }
+
+    fn entries(&self) -> Vec<Rc<Entry>> {
+        self.open
+            .borrow()
+            .values()
+            .filter_map(Weak::upgrade)
+            .collect()
+    }
+}
+
+impl Tracked {
+    /// Counts bytes towards the destination.
+    pub(crate) fn sent_up(&self, count: u64) {
+        self.entry.up.set(self.entry.up.get().saturating_add(count));
+    }
+
+    /// Counts bytes from the destination.
+    pub(crate) fn came_down(&self, count: u64) {
+        self.entry
+            .down
+            .set(self.entry.down.get().saturating_add(count));
+    }
+
+    /// It was recorded that it may go to `address`; its end will be, too.
+    pub(crate) fn admitted(&self, address: Option<IpAddr>) {
+        self.entry.address.set(address);
+        self.entry.admitted.set(true);
+    }
+
+    /// Whether every request over it is judged.
+    pub(crate) fn inspected(&self, inspected: bool) {
+        self.entry.inspected.set(inspected);
+    }
+
+    /// Why it is about to end; the first reason given stays.
+    pub(crate) fn because(&self, why: CloseReason) {
+        if self.entry.why.get().is_none() {
+            self.entry.why.set(Some(why));
+        }
+    }
+
+    /// Ends when the policy no longer allows the connection.
+    pub(crate) async fn revoked(&self) {
+        while !self.entry.revoked.get() {
+            self.entry.told.notified().await;
+        }
+    }
+
+    /// True once the policy no longer allows it.
+    pub(crate) fn is_revoked(&self) -> bool {
+        self.entry.revoked.get()
+    }
+}
+
+impl Drop for Tracked {
+    fn drop(&mut self) {
+        self.open.borrow_mut().remove(&self.number);
+        let entry = &self.entry;
+        if !entry.admitted.get() {
+            return;
+        }
+        let elapsed = entry.started.elapsed().as_millis();
+        let closed = Closed {
+            connection: entry.attempt.connection,
+            via: entry.attempt.via,
+            host: entry
+                .attempt
+                .target
+                .name()
+                .map(|name| HostText::new(name.as_str())),
+            address: entry.address.get(),
+            port: entry.attempt.port,
+            bytes_up: entry.up.get(),
+            bytes_down: entry.down.get(),
+            duration_ms: u64::try_from(elapsed).unwrap_or(u64::MAX),
+            why: entry.why.get().unwrap_or(CloseReason::Finished),
+        };
+        // The decision was recorded; only its figures would be lost.
+        let _ = self.recorder.closed(closed);
+    }
+}

@@ -1,0 +1,37 @@
+//! HTTP/1 in clear: every request is read, judged by itself and only then
+//! passed on.
+//!
+//! [`pinned`] serves a connection that leads to one place, as it came;
+//! [`forward`] serves a client that uses us as its proxy, wherever each of its
+//! requests goes. Parsers are strict, because what a server could read
+//! differently is a request that nobody judged.
+
+mod authority;
+mod body;
+mod exchange;
+mod fields;
+pub(crate) mod forward;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
+mod head;
+mod next_head;
+mod order;
+pub(crate) mod peer;
+pub(crate) mod pinned;
+mod pool;
+mod response;
+mod rewrite;
+mod scan;
+mod session;
+
+use crate::attempt::HttpSeen;
+
+/// Method and path of the request that `bytes` begin with, if its whole head is
+/// there and in order.
+pub(crate) fn seen(bytes: &[u8]) -> Option<HttpSeen> {
+    let mut scan = scan::HeadScan::new(scan::LineEnds::Strict);
+    let length = next_head::request_in(&mut scan, bytes).ok().flatten()?;
+    let mut room = head::header_room();
+    let request = head::parse(&bytes[..length], &mut room).ok()?;
+    Some(session::seen_in(&request))
+}

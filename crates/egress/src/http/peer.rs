@@ -1,0 +1,143 @@
+//! One end of an exchange: a connection, and what came over it and was not
+//! used yet.
+//!
+//! A connection that never sent anything holds no buffer.
+
+use std::io;
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{ReadHalf, WriteHalf};
+
+use super::body::{BadChunk, Body};
+use crate::buffers::Buffer;
+use crate::relay::Clock;
+
+/// Room for a head and the beginning of its body.
+const ROOM: usize = 16 * 1024;
+
+/// A connection and its unread bytes.
+pub(crate) struct Peer {
+    pub(crate) stream: TcpStream,
+    pub(crate) inbox: BytesMut,
+}
+
+/// The reading half of a [`Peer`].
+pub(crate) struct Incoming<'a> {
+    half: ReadHalf<'a>,
+    pub(crate) inbox: &'a mut BytesMut,
+}
+
+/// Where passing a body on failed.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    /// Reading failed, or ended too early.
+    Source,
+    /// Writing failed.
+    Sink,
+    /// What was read is no valid body.
+    Bad(BadChunk),
+}
+
+impl Peer {
+    pub(crate) fn new(stream: TcpStream, inbox: BytesMut) -> Self {
+        Self { stream, inbox }
+    }
+
+    pub(crate) fn split(&mut self) -> (Incoming<'_>, WriteHalf<'_>) {
+        let (half, to) = self.stream.split();
+        let inbox = &mut self.inbox;
+        (Incoming { half, inbox }, to)
+    }
+
+    /// Reads more into the inbox; 0 at the end of the connection.
+    pub(crate) async fn fill(&mut self) -> io::Result<usize> {
+        self.split().0.fill().await
+    }
+
+    /// Reads what has already come, without waiting for more.
+    pub(crate) fn take_what_is_there(&mut self) {
+        let mut bytes = [0; 4096];
+        // Asked of the kernel itself: the runtime has not looked yet. An end or
+        // a failure shows again when more is read.
+        let flags = rustix::net::RecvFlags::DONTWAIT;
+        if let Ok((read, _)) = rustix::net::recv(&self.stream, &mut bytes[..], flags) {
+            self.inbox.extend_from_slice(&bytes[..read]);
+        }
+    }
+
+    /// Ends when the other side closes or sends something.
+    pub(crate) async fn stirs(&self) {
+        loop {
+            if self.stream.readable().await.is_err() {
+                return;
+            }
+            // Being readable may be a thing of the past.
+            match self.stream.try_read(&mut [0]) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                _ => return,
+            }
+        }
+    }
+
+    /// Whether the other side has closed or sent something.
+    pub(crate) fn has_stirred(&self) -> bool {
+        let read = self.stream.try_read(&mut [0]);
+        !matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    }
+}
+
+impl Incoming<'_> {
+    /// Reads more into the inbox; 0 at the end of the connection.
+    pub(crate) async fn fill(&mut self) -> io::Result<usize> {
+        if self.inbox.capacity() == 0 {
+            self.half.readable().await?;
+        }
+        self.inbox.reserve(ROOM);
+        self.half.read_buf(self.inbox).await
+    }
+
+    /// Passes `body` on to its end. What was read beyond it stays in the inbox.
+    pub(crate) async fn pass(
+        &mut self,
+        body: &mut Body,
+        to: &mut WriteHalf<'_>,
+        passed: impl Fn(usize),
+        clock: &Clock,
+    ) -> Result<(), Broken> {
+        if !self.inbox.is_empty() && !body.is_done() {
+            let taken = body.take(self.inbox).map_err(Broken::Bad)?;
+            send(to, &self.inbox[..taken], &passed).await?;
+            self.inbox.advance(taken);
+        }
+        while !body.is_done() {
+            self.half.readable().await.map_err(|_| Broken::Source)?;
+            let mut buffer = Buffer::take();
+            let most = body.most_to_read().min(buffer.len());
+            let read = match self.half.try_read(&mut buffer[..most]) {
+                Ok(0) if body.may_end_here() => return Ok(()),
+                Ok(0) => return Err(Broken::Source),
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                Err(_) => return Err(Broken::Source),
+            };
+            clock.touch();
+            let taken = body.take(&buffer[..read]).map_err(Broken::Bad)?;
+            send(to, &buffer[..taken], &passed).await?;
+            self.inbox.extend_from_slice(&buffer[taken..read]);
+        }
+        Ok(())
+    }
+}
+
+/// Writes all of `bytes`.
+pub(crate) async fn send(
+    to: &mut WriteHalf<'_>,
+    bytes: &[u8],
+    passed: impl Fn(usize),
+) -> Result<(), Broken> {
+    to.write_all(bytes).await.map_err(|_| Broken::Sink)?;
+    passed(bytes.len());
+    Ok(())
+}

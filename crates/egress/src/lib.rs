@@ -1,0 +1,44 @@
+//! The way out of a sandbox: DNS with virtual addresses, transparent TCP,
+//! HTTP and SOCKS proxies, resolving, judging, dialling and relaying.
+//!
+//! Everything is handed in (listeners, policy, log, resolver), so that it works
+//! on plain loopback as well. No decision is made here: each attempt goes
+//! through [`Exit`](exit::Exit), which asks `ringfence_policy::decide` and
+//! writes the answer down before it takes effect.
+#![forbid(unsafe_code)]
+
+mod attempt;
+mod budget;
+mod buffers;
+mod callers;
+mod carry;
+mod closing;
+mod credentials;
+mod dial;
+mod dns;
+mod exit;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
+mod http;
+mod limits;
+mod names;
+mod parent;
+mod proxy;
+mod refusal;
+mod relay;
+mod resolve;
+mod service;
+mod socks;
+mod speech;
+#[cfg(test)]
+mod testing;
+mod tls;
+mod transparent;
+
+pub use budget::BudgetSettings;
+pub use callers::Callers;
+pub use dns::{Datagram, Datagrams};
+pub use exit::{ProxyToken, Settings};
+pub use limits::Limits;
+pub use parent::{ParentError, ParentProxies, ParentProxy};
+pub use service::{Handle, Inlets, Service};

@@ -1,0 +1,182 @@
+//! Bytes both ways between two connections, until both directions have ended.
+//!
+//! A direction that ends is passed on as such (half-close). Nothing is read
+//! that cannot be written: a slow reader slows its writer down. A connection
+//! that is quiet holds no buffer.
+
+use std::cell::Cell;
+use std::io;
+use std::time::{Duration, Instant};
+
+use ringfence_audit::CloseReason;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::net::tcp::{ReadHalf, WriteHalf};
+
+use crate::buffers::Buffer;
+use crate::exit::{Tracked, Upstream};
+use crate::limits::Limits;
+
+/// Relays until both sides have ended, a limit is reached, or the policy no
+/// longer allows it. `early` was already read from the client.
+pub(crate) async fn relay(
+    mut client: TcpStream,
+    early: &[u8],
+    upstream: Upstream,
+    limits: &Limits,
+) {
+    let Upstream {
+        mut stream,
+        tracked,
+        ..
+    } = upstream;
+    let clock = Clock::new();
+    let ending = {
+        let (from_client, to_client) = client.split();
+        let (from_server, to_server) = stream.split();
+        let up = pump(from_client, to_server, early, &clock, |count| {
+            tracked.sent_up(count);
+        });
+        let down = pump(from_server, to_client, &[], &clock, |count| {
+            tracked.came_down(count);
+        });
+        let up = async {
+            up.await
+                .map_err(|failed| failed.side(Broken::Client, Broken::Server))
+        };
+        let down = async {
+            down.await
+                .map_err(|failed| failed.side(Broken::Server, Broken::Client))
+        };
+        tokio::select! {
+            biased;
+            () = tracked.revoked() => CloseReason::PolicyChanged,
+            ends = async { tokio::join!(up, down) } => ending_of(ends),
+            ending = clock.run_out(limits) => ending,
+        }
+    };
+    finish(&client, &stream, &tracked, ending);
+}
+
+fn ending_of(ends: (Result<(), Broken>, Result<(), Broken>)) -> CloseReason {
+    match ends {
+        (Ok(()), Ok(())) => CloseReason::Finished,
+        (Err(Broken::Client), _) | (_, Err(Broken::Client)) => CloseReason::ClientReset,
+        _ => CloseReason::ServerReset,
+    }
+}
+
+/// Anything but an orderly end is told to both sides as a reset.
+fn finish(client: &TcpStream, server: &TcpStream, tracked: &Tracked, ending: CloseReason) {
+    tracked.because(ending);
+    if ending != CloseReason::Finished {
+        reset_on_close(client);
+        reset_on_close(server);
+    }
+}
+
+/// Makes the coming close a reset instead of an orderly end.
+pub(crate) fn reset_on_close(stream: &TcpStream) {
+    // A connection that is already gone needs no reset.
+    let _ = rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO));
+}
+
+/// Which side broke off.
+#[derive(Clone, Copy)]
+enum Broken {
+    Client,
+    Server,
+}
+
+/// Where a copy failed.
+enum Failed {
+    Reading,
+    Writing,
+}
+
+impl Failed {
+    fn side(&self, reader: Broken, writer: Broken) -> Broken {
+        match self {
+            Self::Reading => reader,
+            Self::Writing => writer,
+        }
+    }
+}
+
+async fn pump(
+    from: ReadHalf<'_>,
+    mut to: WriteHalf<'_>,
+    early: &[u8],
+    clock: &Clock,
+    mut count: impl FnMut(u64),
+) -> Result<(), Failed> {
+    if !early.is_empty() {
+        to.write_all(early).await.map_err(|_| Failed::Writing)?;
+        count(length(early.len()));
+    }
+    loop {
+        from.readable().await.map_err(|_| Failed::Reading)?;
+        let mut buffer = Buffer::take();
+        let read = match from.try_read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            Err(_) => return Err(Failed::Reading),
+        };
+        clock.touch();
+        to.write_all(&buffer[..read])
+            .await
+            .map_err(|_| Failed::Writing)?;
+        count(length(read));
+    }
+    // A peer that has already gone away needs no telling.
+    let _ = to.shutdown().await;
+    Ok(())
+}
+
+fn length(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+/// When the last byte passed, and when the first could have.
+pub(crate) struct Clock {
+    started: Instant,
+    last: Cell<Instant>,
+}
+
+impl Clock {
+    pub(crate) fn new() -> Self {
+        let now = Instant::now();
+        Self {
+            started: now,
+            last: Cell::new(now),
+        }
+    }
+
+    pub(crate) fn touch(&self) {
+        self.last.set(Instant::now());
+    }
+
+    /// Ends when the connection has been quiet or alive for too long.
+    pub(crate) async fn run_out(&self, limits: &Limits) -> CloseReason {
+        loop {
+            let total = limits
+                .total_time
+                .map(|time| (self.started + time, CloseReason::Limit));
+            let idle = limits
+                .idle_time
+                .map(|time| (self.last.get() + time, CloseReason::Idle));
+            let Some((at, ending)) = [total, idle]
+                .into_iter()
+                .flatten()
+                .min_by_key(|(at, _)| *at)
+            else {
+                return std::future::pending().await;
+            };
+            if at <= Instant::now() {
+                return ending;
+            }
+            tokio::time::sleep_until(at.into()).await;
+        }
+    }
+}

@@ -5,9 +5,12 @@
 
 mod completions;
 mod doctor;
+mod ending;
 mod policy;
 mod run;
 mod scope;
+pub(crate) mod srt;
+mod srt_settings;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -45,6 +48,20 @@ const ENTRIES: &[Entry] = &[
         name: "policy",
         describe: describe::<policy::PolicyArgs>,
         main: |words| start("policy", words, policy::main),
+    },
+    Entry {
+        name: "srt",
+        describe: describe::<srt::SrtArgs>,
+        main: srt::main,
+    },
+    Entry {
+        name: "srt-settings",
+        describe: describe::<srt_settings::SrtSettingsArgs>,
+        main: |words| {
+            start("srt-settings", words, |arguments| {
+                srt_settings::main(&arguments)
+            })
+        },
     },
     Entry {
         name: "doctor",
@@ -86,7 +103,7 @@ fn start<A: Args>(name: &'static str, words: Vec<OsString>, main: fn(A) -> ExitC
 }
 
 /// Help and versions as they are; a mistake as one line and a hint.
-fn usage(name: &str, error: &clap::Error, exit: u8) -> ExitCode {
+pub(crate) fn usage(name: &str, error: &clap::Error, exit: u8) -> ExitCode {
     if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let _ = error.print();
         return ExitCode::from(if error.use_stderr() { exit } else { 0 });

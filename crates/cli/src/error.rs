@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use ringfence_runtime::{PolicyLoadError, RunError};
+use ringfence_runtime::{ParentError, PolicyLoadError, RunError};
 use ringfence_sandbox::HostError;
 use serde::Serialize;
 
@@ -78,6 +78,12 @@ impl From<PolicyLoadError> for Failure {
 
 impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
+        Self::new(error.code(), error.to_string(), error.hint())
+    }
+}
+
+impl From<ParentError> for Failure {
+    fn from(error: ParentError) -> Self {
         Self::new(error.code(), error.to_string(), error.hint())
     }
 }

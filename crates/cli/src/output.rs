@@ -54,10 +54,22 @@ pub(crate) fn columns(rows: &[Vec<String>]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// `text` with every control character escaped.
+/// `text` with every character escaped that drives a terminal or changes how
+/// others are shown.
 pub(crate) fn printable(text: &str) -> String {
+    let is_unseen = |character: char| {
+        character.is_control()
+            || matches!(
+                character,
+                '\u{61c}'
+                    | '\u{200b}'..='\u{200f}'
+                    | '\u{2028}'..='\u{202e}'
+                    | '\u{2060}'..='\u{206f}'
+                    | '\u{feff}'
+            )
+    };
     let escape = |character: char| {
-        if character.is_control() {
+        if is_unseen(character) {
             character.escape_default().to_string()
         } else {
             character.to_string()
@@ -74,8 +86,8 @@ mod tests {
     fn columns_line_up_and_cannot_drive_the_terminal() {
         let rows = [
             vec!["a".to_owned(), "bb".to_owned()],
-            vec!["ccc".to_owned(), "\u{1b}[2J".to_owned()],
+            vec!["ccc".to_owned(), "\u{1b}[2J\u{202e}".to_owned()],
         ];
-        assert_eq!(columns(&rows), "a    bb\nccc  \\u{1b}[2J");
+        assert_eq!(columns(&rows), "a    bb\nccc  \\u{1b}[2J\\u{202e}");
     }
 }

@@ -16,10 +16,16 @@ pub(crate) struct Personality {
 }
 
 /// All of them; the first is spoken under any name that is not in the table.
-const PERSONALITIES: &[Personality] = &[Personality {
-    name: "ringfence",
-    main: commands::main,
-}];
+const PERSONALITIES: &[Personality] = &[
+    Personality {
+        name: "ringfence",
+        main: commands::main,
+    },
+    Personality {
+        name: "srt",
+        main: commands::srt::main,
+    },
+];
 
 impl Personality {
     /// Runs it; `arguments` start with the program's name.

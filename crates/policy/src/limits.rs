@@ -36,6 +36,14 @@ pub struct Limits {
     pub open_files: Option<Sourced<Count>>,
     /// Size of one file.
     pub file_size: Option<Sourced<ByteSize>>,
+    /// Network connections at once.
+    pub connections: Option<Sourced<Count>>,
+    /// How long a connection may be quiet.
+    pub connection_idle: Option<Sourced<TimeSpan>>,
+    /// How long a connection may last.
+    pub connection_time: Option<Sourced<TimeSpan>>,
+    /// Different names below one wildcard that are looked up.
+    pub wildcard_names: Option<Sourced<Count>>,
 }
 
 impl Limits {
@@ -62,6 +70,10 @@ impl Limits {
             output: rule.pick(self.output, other.output),
             open_files: rule.pick(self.open_files, other.open_files),
             file_size: rule.pick(self.file_size, other.file_size),
+            connections: rule.pick(self.connections, other.connections),
+            connection_idle: rule.pick(self.connection_idle, other.connection_idle),
+            connection_time: rule.pick(self.connection_time, other.connection_time),
+            wildcard_names: rule.pick(self.wildcard_names, other.wildcard_names),
         }
     }
 }

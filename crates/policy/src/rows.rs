@@ -114,6 +114,10 @@ impl Table {
         self.one("resources.output", limits.output.as_ref());
         self.one("resources.openFiles", limits.open_files.as_ref());
         self.one("resources.fileSize", limits.file_size.as_ref());
+        self.one("resources.connections", limits.connections.as_ref());
+        self.one("resources.connectionIdle", limits.connection_idle.as_ref());
+        self.one("resources.connectionTime", limits.connection_time.as_ref());
+        self.one("resources.wildcardNames", limits.wildcard_names.as_ref());
     }
 
     fn environment(&mut self, policy: &Resolved<Policy>) {

@@ -5,6 +5,8 @@
 mod ceiling;
 #[path = "suite/decisions.rs"]
 mod decisions;
+#[path = "suite/differential.rs"]
+mod differential;
 #[path = "suite/explanations.rs"]
 mod explanations;
 #[path = "suite/merging.rs"]

@@ -228,12 +228,15 @@ fn try_id_mapping(folder: &Path) -> Result<(), Errno> {
 
 fn nf_tables() -> Finding {
     match sys::probe_nf_tables() {
-        Ok(()) => Finding::ok(Check::NfTables, "answers in an own network namespace"),
+        Ok(()) => Finding::ok(
+            Check::NfTables,
+            "intercepts every port in an own network namespace",
+        ),
         Err(errno) => Finding::not_there(
             Check::NfTables,
             Health::Absent,
             errno.to_string(),
-            "load it once as root: modprobe nf_tables nft_tproxy",
+            "load it once as root: modprobe nf_tables nft_tproxy; without it the ports that a policy names are served",
         ),
     }
 }

@@ -1,13 +1,17 @@
 //! Which policy holds: reads the files that the operator named, and resolves
 //! all layers into one.
 
+mod srt;
+
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+pub use self::srt::{SrtInputs, SrtLoaded, SrtRest};
+use ringfence_policy::srt_settings::SrtParentProxy;
 use ringfence_policy::{
     FlagLayer, Layer, LayerKind, Note, Origin, PathContext, Policy, PolicyError, Profile, Resolved,
-    SourceError, SrtError, base_layer, builtin_layers, read_srt, read_toml, read_variables,
-    read_yaml, resolve, variables,
+    SourceError, SrtError, SrtSource, base_layer, builtin_layers, read_srt, read_toml,
+    read_variables, read_yaml, resolve, variables,
 };
 
 /// The operator's ceiling, used wherever it exists.
@@ -22,7 +26,7 @@ pub struct PolicyInputs {
     pub profile: Option<String>,
     /// Native policy files, YAML or TOML.
     pub policies: Vec<PathBuf>,
-    /// A settings file of `srt`.
+    /// A settings file of `srt`; without one, a variable may name it.
     pub settings: Option<PathBuf>,
     /// A further ceiling.
     pub ceiling: Option<PathBuf>,
@@ -38,6 +42,15 @@ pub struct Sources<'a> {
     pub paths: PathContext,
     /// The user's home folder by the user database, if `~` means another.
     pub other_home: Option<PathBuf>,
+}
+
+/// A policy, and what its files say beyond it.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The policy.
+    pub policy: Resolved<Policy>,
+    /// Proxies of the host that a settings file names.
+    pub parents: Option<SrtParentProxy>,
 }
 
 /// Why there is no policy. Nothing was run.
@@ -111,23 +124,36 @@ impl PolicyLoadError {
 
 impl PolicyInputs {
     /// Reads everything and resolves it.
-    pub fn resolve(&self, sources: &Sources<'_>) -> Result<Resolved<Policy>, PolicyLoadError> {
-        Ok(resolve(self.layers(sources)?, self.ceiling(sources)?)?)
+    pub fn load(&self, sources: &Sources<'_>) -> Result<Loaded, PolicyLoadError> {
+        let settings = srt::settings_path(self.settings.as_deref(), sources)
+            .map(|path| read_settings(&path, &sources.paths))
+            .transpose()?;
+        let (settings, layer) = settings
+            .map(|source| (source.settings, source.layer))
+            .unzip();
+        let mut layers = self.layers(sources)?;
+        layers.extend(layer);
+        Ok(Loaded {
+            policy: resolve(layers, self.ceiling(sources)?)?,
+            parents: settings.and_then(|settings| settings.network.parent_proxy),
+        })
     }
 
     /// Every file that the policy is read from, which code under it must not
     /// change.
     pub fn files(&self, sources: &Sources<'_>) -> Vec<PathBuf> {
         let named = (sources.variable)(variables::POLICY).map(PathBuf::from);
+        let settings = srt::settings_path(self.settings.as_deref(), sources);
         named
             .iter()
             .chain(&self.policies)
-            .chain(&self.settings)
+            .chain(&settings)
             .chain(&self.ceiling)
             .filter_map(|path| std::fs::canonicalize(path).ok())
             .collect()
     }
 
+    /// All but settings of `srt`; the order among kinds does not matter.
     fn layers(&self, sources: &Sources<'_>) -> Result<Vec<Layer>, PolicyLoadError> {
         let mut layers = builtin_layers(self.profile()?, &sources.paths);
         layers.extend(
@@ -139,9 +165,6 @@ impl PolicyInputs {
         let named = (sources.variable)(variables::POLICY).map(PathBuf::from);
         for path in named.iter().chain(&self.policies) {
             layers.push(read_policy(path, LayerKind::Policy, &sources.paths)?);
-        }
-        if let Some(path) = &self.settings {
-            layers.push(read_settings(path, &sources.paths)?);
         }
         layers.extend(read_variables(sources.variable)?);
         layers.push(self.flags.to_layer(&sources.paths)?);
@@ -197,7 +220,7 @@ pub fn check_file(path: &Path, sources: &Sources<'_>) -> Result<Vec<Note>, Polic
         .extension()
         .is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
     let layer = if is_settings {
-        read_settings(path, &sources.paths)?
+        read_settings(path, &sources.paths)?.layer
     } else {
         read_policy(path, LayerKind::Policy, &sources.paths)?
     };
@@ -225,10 +248,10 @@ fn read_policy(
     Ok(layer?)
 }
 
-fn read_settings(path: &Path, paths: &PathContext) -> Result<Layer, PolicyLoadError> {
+fn read_settings(path: &Path, paths: &PathContext) -> Result<SrtSource, PolicyLoadError> {
     let text = read_file(path)?;
     let origin = Origin::new(LayerKind::SrtSettings, path.display().to_string());
-    Ok(read_srt(&text, &origin, paths)?.layer)
+    Ok(read_srt(&text, &origin, paths)?)
 }
 
 /// Reads a small text, also from what has no size, such as a pipe.

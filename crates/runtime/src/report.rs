@@ -26,8 +26,28 @@ pub struct Report {
     pub refusals: Vec<Refusal>,
     /// Refusals beyond those listed.
     pub more_refusals: u64,
+    /// The name of this run in the audit log, if the network was served.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// What passed to and from each destination.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traffic: Vec<Destination>,
     /// The largest resident size of any process inside, in bytes.
     pub peak_memory_bytes: u64,
+}
+
+/// What passed to and from one destination.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Destination {
+    /// `host:port`.
+    pub destination: String,
+    /// How many connections.
+    pub connections: u64,
+    /// Bytes that left.
+    pub bytes_up: u64,
+    /// Bytes that came.
+    pub bytes_down: u64,
 }
 
 /// How a run ended.

@@ -8,7 +8,9 @@ use std::time::Instant;
 use ringfence_policy::{Policy, Resolved};
 use ringfence_sandbox::{Command, Host, Plan, PlanError, PlanRequest, SpawnError, Weaker, spawn};
 use rustix::fs::FileType;
+use rustix::net::{AddressFamily, SocketType, sockopt};
 
+use crate::egress::{EgressError, EgressRequest, Opening, Outlet, Prepared};
 use crate::relay::Arranged;
 use crate::report::Report;
 use crate::supervise::Supervisor;
@@ -43,6 +45,8 @@ pub struct RunRequest<'a> {
     pub untouchable: Vec<PathBuf>,
     /// Accepted weaker forms.
     pub weaker: Weaker,
+    /// The way out, where the policy opens one.
+    pub egress: EgressRequest,
 }
 
 /// Why nothing was run, or why a run has no known end.
@@ -54,9 +58,18 @@ pub enum RunError {
     /// The sandbox did not start, or broke.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
+    /// The network cannot be served.
+    #[error(transparent)]
+    Egress(#[from] EgressError),
     /// A standard stream would be a way out.
     #[error("{stream} is a folder, through which code inside could reach the rest of the host")]
     StreamIsFolder {
+        /// Which.
+        stream: &'static str,
+    },
+    /// A standard stream is a socket of the host's own network.
+    #[error("{stream} is a network socket, with which code inside could reach anything")]
+    StreamIsSocket {
         /// Which.
         stream: &'static str,
     },
@@ -80,7 +93,9 @@ impl RunError {
         match self {
             Self::Plan(error) => error.code(),
             Self::Spawn(error) => error.code(),
+            Self::Egress(error) => error.code(),
             Self::StreamIsFolder { .. } => "stream-is-folder",
+            Self::StreamIsSocket { .. } => "stream-is-socket",
             Self::StreamClosed { .. } => "stream-closed",
             Self::NoTerminal => "no-terminal",
             Self::Supervise(_) => "supervisor-failed",
@@ -92,7 +107,9 @@ impl RunError {
         match self {
             Self::Plan(error) => error.hint(),
             Self::Spawn(error) => error.hint(),
+            Self::Egress(error) => error.hint(),
             Self::StreamIsFolder { .. } => "redirect it from a file, or from /dev/null",
+            Self::StreamIsSocket { .. } => "put a pipe in between: cat | ringfence run … | cat",
             Self::StreamClosed { .. } => "redirect it to or from /dev/null",
             Self::NoTerminal => "run it from a terminal, or without --tty",
             Self::Supervise(_) => "see what this machine can enforce: ringfence doctor",
@@ -125,16 +142,26 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
         terminal_size: arranged.size,
         untouchable: request.untouchable,
         weaker: request.weaker,
+        intercept: request.egress.intercept,
+        proxy_user: request.egress.proxy_user.clone(),
     })?;
+    let way_out = plan
+        .is_intercepted()
+        .then(|| Prepared::new(request.policy, request.egress))
+        .transpose()?;
     // Before the command starts, so that no signal can come in between.
     let supervisor = Supervisor::prepare(time_limit.and_then(|limit| started.checked_add(limit)))?;
-    let running = spawn(plan)?;
+    let mut opening = Opening::of(way_out);
+    let running = spawn(plan, &mut |inlets| opening.serve(inlets));
+    let (running, outlet) = opening.finish(running)?;
     let end = supervisor.attend(&running, arranged.outside)?;
+    let network = outlet.map(Outlet::close);
     Ok(end.report(
         words,
         &request.working_folder,
         started.elapsed(),
         running.layers(),
+        network.as_deref(),
     ))
 }
 
@@ -149,7 +176,7 @@ fn arrange_streams(wanted: Terminal) -> Result<Arranged, RunError> {
         ("standard error", error.as_fd()),
     ];
     for (stream, fd) in streams {
-        refuse_folder(stream, fd)?;
+        refuse_way_out(stream, fd)?;
     }
     let are_terminals = streams.map(|(_, fd)| rustix::termios::isatty(fd));
     match wanted {
@@ -161,11 +188,21 @@ fn arrange_streams(wanted: Terminal) -> Result<Arranged, RunError> {
 }
 
 /// A folder is a way round every mount: `openat` from it sees the host's own
-/// tree (as in CVE-2024-21626).
-fn refuse_folder(stream: &'static str, fd: BorrowedFd<'_>) -> Result<(), RunError> {
+/// tree (as in CVE-2024-21626). A socket belongs to the network that it was
+/// made in: disconnected and connected anew, it leads anywhere from there.
+fn refuse_way_out(stream: &'static str, fd: BorrowedFd<'_>) -> Result<(), RunError> {
     let status = rustix::fs::fstat(fd).map_err(|_| RunError::StreamClosed { stream })?;
-    if FileType::from_raw_mode(status.st_mode) == FileType::Directory {
-        return Err(RunError::StreamIsFolder { stream });
+    match FileType::from_raw_mode(status.st_mode) {
+        FileType::Directory => Err(RunError::StreamIsFolder { stream }),
+        FileType::Socket if !is_local_stream(fd) => Err(RunError::StreamIsSocket { stream }),
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+/// A connected pair on this machine, as many programs give their children.
+fn is_local_stream(socket: BorrowedFd<'_>) -> bool {
+    let is_unix = sockopt::socket_domain(socket).is_ok_and(|domain| domain == AddressFamily::UNIX);
+    let kind = sockopt::socket_type(socket);
+    let keeps_its_peer = kind.is_ok_and(|kind| kind != SocketType::DGRAM);
+    is_unix && keeps_its_peer && rustix::net::getpeername(socket).is_ok()
 }

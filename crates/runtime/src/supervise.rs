@@ -4,14 +4,14 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use ringfence_audit::{RefusalKind, Refusals};
+use ringfence_audit::{Recorder, RefusalKind, Refusals, Totals};
 use ringfence_sandbox::{self as sandbox, Ended, Event, LayerState, Running, SpawnError};
 use ringfence_sys::{Errno, SignalQueue};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::Signal;
 
 use crate::relay::{Outside, Relay};
-use crate::report::{Enforcement, Exit, ExitReason, Report};
+use crate::report::{Destination, Enforcement, Exit, ExitReason, Report};
 use crate::run::RunError;
 
 /// Between asking a command to end and making it.
@@ -181,7 +181,11 @@ impl Watch<'_> {
                 // Only where a user can wake us: code inside must not be able
                 // to stop its own supervisor.
                 Event::Stopped if self.is_interactive() => self.stop_too(),
-                Event::Stopped | Event::Started | Event::SetupFailed { .. } => {}
+                Event::Stopped
+                | Event::Network { .. }
+                | Event::Started
+                | Event::Restricted
+                | Event::SetupFailed { .. } => {}
             }
         }
     }
@@ -295,7 +299,13 @@ impl End {
         working_folder: &Path,
         duration: Duration,
         layers: &[LayerState],
+        network: Option<&Recorder>,
     ) -> Report {
+        let totals = network.map(Recorder::totals);
+        let mut refusals = self.refusals.clone();
+        if let Some(totals) = &totals {
+            refusals.merge(totals.refusals());
+        }
         Report {
             version: 1,
             command,
@@ -304,11 +314,23 @@ impl End {
             signals: self.signals,
             duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
             enforcement: layers.iter().map(enforcement_of).collect(),
-            more_refusals: self.refusals.more(),
-            refusals: self.refusals.iter().collect(),
+            more_refusals: refusals.more(),
+            refusals: refusals.iter().collect(),
+            run: network.map(|recorder| recorder.run().to_string()),
+            traffic: totals.iter().flat_map(traffic).collect(),
             peak_memory_bytes: self.ended.peak_rss,
         }
     }
+}
+
+fn traffic(totals: &Totals) -> Vec<Destination> {
+    let destination = |(name, traffic): (&str, ringfence_audit::Traffic)| Destination {
+        destination: name.to_owned(),
+        connections: traffic.connections,
+        bytes_up: traffic.bytes_up,
+        bytes_down: traffic.bytes_down,
+    };
+    totals.traffic().map(destination).collect()
 }
 
 fn enforcement_of(state: &LayerState) -> Enforcement {

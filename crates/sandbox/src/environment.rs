@@ -23,6 +23,7 @@ pub(crate) fn build(
     rules: &Environment,
     outside: impl IntoIterator<Item = (OsString, OsString)>,
     identity: &Identity<'_>,
+    proxies: Vec<(&'static str, String)>,
 ) -> Vec<CString> {
     let mut inside: BTreeMap<OsString, OsString> = outside
         .into_iter()
@@ -37,6 +38,9 @@ pub(crate) fn build(
     if let Some(user) = identity.user {
         inside.insert("USER".into(), user.into());
         inside.insert("LOGNAME".into(), user.into());
+    }
+    for (name, value) in proxies {
+        inside.insert(name.into(), value.into());
     }
     for (name, value) in &rules.set {
         inside.insert(name.into(), (&value.value).into());
@@ -70,7 +74,7 @@ mod tests {
             working_folder: Path::new("/w"),
             user: None,
         };
-        build(rules, outside, &identity)
+        build(rules, outside, &identity, Vec::new())
             .into_iter()
             .map(|v| v.into_string().unwrap())
             .collect()

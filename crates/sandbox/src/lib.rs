@@ -10,12 +10,20 @@ mod git;
 mod guard;
 mod host;
 mod native;
+mod network;
 mod plan;
+mod proxy;
 mod view;
 mod wire;
 
 pub use host::{Host, HostError};
-pub use native::{Running, SpawnError, spawn};
-pub use plan::{Command, Layer, LayerState, Plan, PlanError, PlanRequest, Stream, Weaker};
+pub use native::{Running, Serve, SpawnError, spawn};
+pub use network::{
+    Callers, Dialled, HTTP_PROXY_PORT, Inlet, Inlets, Interception, SOCKS_PROXY_PORT,
+};
+pub use plan::{
+    Command, Intercept, Layer, LayerState, Plan, PlanError, PlanRequest, Stream, Weaker,
+};
+pub use proxy::ProxyUser;
 pub use view::ViewError;
 pub use wire::{Ended, Event, Operation, Refusal, RefusalKind, Step};

@@ -8,6 +8,7 @@ mod files;
 mod ids;
 mod layout;
 mod listing;
+mod network;
 
 use std::ffi::{CString, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,9 +23,12 @@ use serde::{Deserialize, Serialize};
 
 pub use self::error::PlanError;
 use self::ids::Ids;
+pub use self::network::Intercept;
+pub(crate) use self::network::NetworkPlan;
 use crate::environment::{self, Identity};
 use crate::guard::Guard;
 use crate::host::Host;
+use crate::proxy::{self, ProxyUser};
 use crate::view::View;
 
 /// An argument vector, never a shell's text.
@@ -90,6 +94,11 @@ pub struct PlanRequest<'a> {
     pub untouchable: Vec<PathBuf>,
     /// Accepted weaker forms.
     pub weaker: Weaker,
+    /// When connections are intercepted.
+    pub intercept: Intercept,
+    /// What clients of the loopback proxies show, in the variables that tell
+    /// of them.
+    pub proxy_user: ProxyUser,
 }
 
 /// One layer of enforcement and what became of it.
@@ -142,6 +151,7 @@ pub struct Plan {
     ids: Ids,
     view: View,
     guard: Guard,
+    network: NetworkPlan,
     landlock: Option<Vec<(PathBuf, FsAccess)>>,
     environment: Vec<CString>,
     command: Command,
@@ -180,10 +190,25 @@ impl Plan {
             working_folder: &files.working_folder,
             user: ids.mapped_by_supervisor.then_some(ids::USER_NAME),
         };
+        let network = NetworkPlan::choose(policy, request.intercept);
+        let proxies = network
+            .is_intercepted()
+            .then_some(request.proxy_user)
+            .map(proxy::variables)
+            .unwrap_or_default();
+        let mut made = network.files()?;
+        made.extend(layout::temporary_folder(policy.environment(), &files));
         Ok(Self {
-            environment: environment::build(policy.environment(), request.environment, &identity),
-            view: layout::view(&files, &ids, request.host)?,
-            landlock: (request.host.landlock_abi > 0).then(|| layout::landlock_rules(&files)),
+            environment: environment::build(
+                policy.environment(),
+                request.environment,
+                &identity,
+                proxies,
+            ),
+            landlock: (request.host.landlock_abi > 0)
+                .then(|| layout::landlock_rules(&files, &made)),
+            view: layout::view(&files, &ids, request.host, made)?,
+            network,
             landlock_abi: request.host.landlock_abi,
             working_folder: files.working_folder,
             ids,
@@ -249,11 +274,7 @@ impl Plan {
                 true,
                 "none, empty bounding set, no_new_privs".into(),
             ),
-            state(
-                Layer::Network,
-                true,
-                "closed: only the sandbox's own loopback".into(),
-            ),
+            state(Layer::Network, true, self.network.describe().into()),
             state(Layer::Limits, self.unenforced_limits.is_empty(), limits),
         ]
     }
@@ -268,6 +289,15 @@ impl Plan {
 
     pub(crate) fn guard(&self) -> &Guard {
         &self.guard
+    }
+
+    /// Whether the sandbox has sockets that somebody has to serve.
+    pub fn is_intercepted(&self) -> bool {
+        self.network.is_intercepted()
+    }
+
+    pub(crate) fn network(&self) -> &NetworkPlan {
+        &self.network
     }
 
     pub(crate) fn landlock(&self) -> Option<&[(PathBuf, FsAccess)]> {
@@ -330,9 +360,6 @@ impl Plan {
 }
 
 fn refuse_unenforceable(policy: &Resolved<Policy>) -> Result<(), PlanError> {
-    if !policy.network_is_closed() {
-        return Err(PlanError::NetworkUnavailable);
-    }
     match policy.environment().managed.first() {
         Some(name) => Err(PlanError::CredentialsUnavailable {
             name: name.value.clone(),

@@ -121,7 +121,7 @@ pub(crate) enum Content {
     /// Nothing: an empty folder or an unreadable file.
     Hidden { is_folder: bool },
     /// A writable folder that exists only for this run.
-    Scratch(&'static str),
+    Scratch,
     /// A file made for this run.
     File(Vec<u8>),
 }

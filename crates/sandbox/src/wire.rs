@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::network::{Inlet, Interception};
+
 /// The longest path or text of a refusal that is passed on, in characters.
 const LONGEST_SUBJECT: usize = 1024;
 
@@ -21,9 +23,19 @@ pub enum Event {
         /// The kernel's error number.
         errno: i32,
     },
+    /// The network is set up; its sockets come along, in this order. Nothing is
+    /// run before they are served.
+    Network {
+        /// The sockets.
+        inlets: Vec<Inlet>,
+        /// How connections are led to them.
+        interception: Interception,
+    },
     /// Every layer is in place and the command is about to be executed. The
     /// master side of its terminal comes along if it has one.
     Started,
+    /// The command's process is about to execute it; its listener comes along.
+    Restricted,
     /// The command could not be executed.
     ExecFailed {
         /// The kernel's error number.
@@ -56,11 +68,15 @@ pub struct Ended {
 }
 
 /// From the supervisor to the init.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Order {
+    /// Mounts made outside come along, for the overlays of these numbers.
+    Mounts(Vec<usize>),
     /// The ids of the sandbox are mapped; go on.
     Proceed,
+    /// The sockets of the network are served.
+    Served,
     /// Send this signal to the command and its process group.
     Signal(i32),
     /// Kill everything inside.
@@ -171,6 +187,8 @@ pub enum Step {
     PivotRoot,
     #[error("setting up the loopback interface")]
     Loopback,
+    #[error("setting up the sockets that connections end at")]
+    Inlets,
     #[error("opening the socket diagnostics")]
     SocketDiagnostics,
     #[error("making a fresh session keyring")]

@@ -1,6 +1,6 @@
 //! Which Unix sockets are bound in this network namespace.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
 
@@ -19,6 +19,12 @@ const DIAG_MESSAGE: usize = 16;
 /// refuses this family.
 #[derive(Debug)]
 pub struct UnixDiag(OwnedFd);
+
+impl AsFd for UnixDiag {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
 
 impl UnixDiag {
     /// Opens the socket in the caller's network namespace.

@@ -2,12 +2,13 @@
 
 mod check;
 mod explain;
+mod log;
 mod schema;
 mod show;
 
 use std::process::ExitCode;
 
-/// Check, explain and show policies
+/// Check, explain and show policies, and what they let out
 #[derive(Debug, clap::Args)]
 #[command(
     arg_required_else_help = true,
@@ -22,6 +23,7 @@ pub(crate) struct PolicyArgs {
 enum Action {
     Check(check::CheckArgs),
     Explain(explain::ExplainArgs),
+    Log(log::LogArgs),
     Show(show::ShowArgs),
     Schema(schema::SchemaArgs),
 }
@@ -30,6 +32,7 @@ pub(crate) fn main(arguments: PolicyArgs) -> ExitCode {
     match arguments.action {
         Action::Check(arguments) => check::main(&arguments),
         Action::Explain(arguments) => explain::main(arguments),
+        Action::Log(arguments) => log::main(&arguments),
         Action::Show(arguments) => show::main(arguments),
         Action::Schema(arguments) => schema::main(&arguments),
     }

@@ -7,16 +7,20 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use ringfence_runtime::{ExitReason, Report, RunError, RunRequest, Terminal, examine, run};
+use ringfence_policy::srt_settings::SrtParentProxy;
+use ringfence_runtime::{
+    EgressRequest, Parents, Report, RunError, RunRequest, Terminal, examine, parent_proxies, run,
+};
 use ringfence_sandbox::Weaker;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
-use super::scope::ScopeArgs;
+use super::ending::{Advice, explain_start_failure, show_refusals};
+use super::scope::{ScopeArgs, variable};
 use crate::error::{COULD_NOT_START, Failure};
-use crate::output;
 
 const EXAMPLES: &str = "Examples:
   ringfence run -- npm test
+  ringfence run --allow api.example.org --allow '*.example.net:8443' -- ./agent.sh
   ringfence run --write /srv/cache --time 10m -- make -j4
   ringfence run --settings ~/.srt-settings.json -- python3 tool.py
   ringfence run --report run.json -- ./untrusted.sh
@@ -24,15 +28,35 @@ const EXAMPLES: &str = "Examples:
 Exit codes: the command's own; 128 and a signal's number; 124 time limit; 125 ringfence could not start it;
 126 not executable; 127 not found.";
 
+/// Where what was refused is told in full, and where rules go.
+const ADVICE: Advice = Advice {
+    everything: "--report FILE",
+    rules: "in a file given with --policy",
+    host: allow_flag,
+};
+
+/// A shell would take the brackets of an IPv6 address for a pattern.
+fn allow_flag(host: &str) -> String {
+    if host.starts_with('[') {
+        format!("--allow '{host}'")
+    } else {
+        format!("--allow {host}")
+    }
+}
+
 /// Run a command in a sandbox
 ///
 /// The command reads the host but for hidden places (keys, tokens, histories),
-/// writes only in the working folder and a private /tmp, and has no network.
+/// writes only in the working folder and a private /tmp, and reaches only the
+/// hosts that are allowed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     scope: ScopeArgs,
+    /// What to call the sandbox in the audit log
+    #[arg(long, value_name = "NAME")]
+    name: Option<SandboxName>,
     /// Print nothing about what was refused
     #[arg(long)]
     quiet: bool,
@@ -53,6 +77,23 @@ pub(crate) struct RunArgs {
     command: Vec<OsString>,
 }
 
+/// A name that stands in one column and in a file's name.
+#[derive(Debug, Clone)]
+struct SandboxName(String);
+
+impl std::str::FromStr for SandboxName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if (1..=63).contains(&text.len()) && text.chars().all(is_plain) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err("use 1 to 63 letters, digits, '-', '_' or '.'".to_owned())
+        }
+    }
+}
+
 /// Weaker forms by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum WeakerForm {
@@ -70,7 +111,7 @@ pub(crate) fn main(arguments: RunArgs) -> ExitCode {
         Ok(report) => {
             explain_start_failure(&report);
             if !quiet {
-                show_refusals(&report);
+                show_refusals(&report, &ADVICE);
             }
             ExitCode::from(report.exit.code)
         }
@@ -82,13 +123,13 @@ fn start(arguments: RunArgs) -> Result<Report, Failure> {
     let scope = arguments.scope.resolve()?;
     let record = arguments.report.as_deref();
     let record = record
-        .map(|path| Record::open(path, &scope.working_folder))
+        .map(|path| Record::open(path, &scope.here.working_folder))
         .transpose()?;
     let report = run(RunRequest {
         policy: &scope.policy,
-        host: &scope.host,
+        host: &scope.here.host,
         command: arguments.command,
-        working_folder: scope.working_folder,
+        working_folder: scope.here.working_folder,
         environment: passed_environment(scope.policy.environment()),
         terminal: terminal(arguments.tty, arguments.no_tty),
         untouchable: record
@@ -101,6 +142,12 @@ fn start(arguments: RunArgs) -> Result<Report, Failure> {
             no_landlock: arguments.weaker.contains(&WeakerForm::Landlock),
             no_limits: arguments.weaker.contains(&WeakerForm::Limits),
         },
+        egress: EgressRequest {
+            parents: Some(find_parents(scope.parents)),
+            name: arguments.name.map(|name| name.0),
+            audit_folder: scope.here.audit_folder,
+            ..EgressRequest::default()
+        },
     })
     .map_err(with_examination)?;
     if let Some(record) = record {
@@ -109,9 +156,16 @@ fn start(arguments: RunArgs) -> Result<Report, Failure> {
     Ok(report)
 }
 
+/// The host's own proxies, from settings or its variables.
+pub(crate) fn find_parents(settings: Option<SrtParentProxy>) -> Parents {
+    Box::new(move || parent_proxies(settings.as_ref(), &variable))
+}
+
 /// The variables that pass. Others are not even copied: copies would still be
 /// in the memory of the process that becomes the sandbox's init.
-fn passed_environment(rules: &ringfence_policy::Environment) -> Vec<(OsString, OsString)> {
+pub(crate) fn passed_environment(
+    rules: &ringfence_policy::Environment,
+) -> Vec<(OsString, OsString)> {
     ringfence_sys::environment_where(|name| match std::str::from_utf8(name) {
         Ok(name) => rules.passes(name),
         Err(_) => rules.pass_all,
@@ -127,7 +181,7 @@ fn terminal(always: bool, never: bool) -> Terminal {
 }
 
 /// When the sandbox could not be built, says what `doctor` would say.
-fn with_examination(error: RunError) -> Failure {
+pub(crate) fn with_examination(error: RunError) -> Failure {
     let is_machine = matches!(error, RunError::Spawn(_));
     let failure = Failure::from(error);
     if !is_machine {
@@ -188,65 +242,4 @@ impl Record {
             Failure::new("report-unwritable", message, "make room for it")
         })
     }
-}
-
-fn explain_start_failure(report: &Report) {
-    let program = report
-        .command
-        .first()
-        .map(|program| output::printable(program))
-        .unwrap_or_default();
-    match report.exit.reason {
-        ExitReason::NotFound => output::tell!("ringfence: {program}: command not found"),
-        ExitReason::NotExecutable => output::tell!("ringfence: {program}: cannot be executed"),
-        ExitReason::TimeLimit => output::tell!("ringfence: {program}: ended by the time limit"),
-        ExitReason::Exited | ExitReason::Signalled => {}
-    }
-}
-
-/// The short block at the end: what, how often, by which rule, what to add.
-fn show_refusals(report: &Report) {
-    const MOST_SHOWN: usize = 10;
-    if report.refusals.is_empty() && report.more_refusals == 0 {
-        return;
-    }
-    let rows: Vec<Vec<String>> = report
-        .refusals
-        .iter()
-        .take(MOST_SHOWN)
-        .map(|refusal| {
-            let times = format!("×{}", refusal.count);
-            vec![
-                format!("  {}", refusal.operation),
-                refusal.subject.clone(),
-                times,
-                refusal.rule.clone(),
-            ]
-        })
-        .collect();
-    output::tell!("ringfence: refused:\n{}", output::columns(&rows));
-    let unshown = u64::try_from(report.refusals.len().saturating_sub(MOST_SHOWN)).unwrap_or(0)
-        + report.more_refusals;
-    if unshown > 0 {
-        output::tell!("  … and {unshown} more (all of them: --report FILE)");
-    }
-    let mut advice: Vec<String> = report
-        .refusals
-        .iter()
-        .filter_map(|refusal| what_to_add(&refusal.rule))
-        .collect();
-    advice.sort();
-    advice.dedup();
-    for line in advice.iter().take(MOST_SHOWN) {
-        output::tell!("  to allow: {line}");
-    }
-}
-
-/// The line of a policy that would lift a refusal, where there is one.
-fn what_to_add(rule: &str) -> Option<String> {
-    let name = rule.strip_prefix("protected name ")?;
-    Some(format!(
-        "filesystem: {{write: {{unprotect: [\"{}\"]}}}}  in a file given with --policy",
-        output::printable(name)
-    ))
 }

@@ -1,10 +1,11 @@
 //! The flags that say which policy holds, shared by every command that needs
 //! one.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use ringfence_policy::srt_settings::SrtParentProxy;
 use ringfence_policy::{FlagLayer, PathContext, Policy, Resolved};
-use ringfence_runtime::{PolicyInputs, Sources};
+use ringfence_runtime::{PolicyInputs, Sources, audit_folder};
 use ringfence_sandbox::Host;
 
 use crate::error::Failure;
@@ -56,11 +57,56 @@ pub(crate) struct ScopeArgs {
     cwd: Option<PathBuf>,
 }
 
-/// A machine, a folder, and the policy that holds there.
-pub(crate) struct Scope {
+/// A machine and a folder of it.
+pub(crate) struct Here {
     pub(crate) host: Host,
     pub(crate) working_folder: PathBuf,
+    /// Where decisions are written down.
+    pub(crate) audit_folder: PathBuf,
+}
+
+impl Here {
+    /// Looks at the machine; `named` is the working folder if not the current one.
+    pub(crate) fn look(named: Option<PathBuf>) -> Result<Self, Failure> {
+        let host = Host::look(std::env::var_os("HOME").map(PathBuf::from))?;
+        Ok(Self {
+            working_folder: working_folder(named)?,
+            audit_folder: audit_folder(&|name| std::env::var_os(name), &host),
+            host,
+        })
+    }
+
+    /// What policies are read from besides files.
+    pub(crate) fn sources(&self) -> Sources<'static> {
+        Sources {
+            variable: &variable,
+            paths: PathContext {
+                home: self.host.home.clone(),
+                base: self.working_folder.clone(),
+            },
+            other_home: self.host.other_home.clone(),
+        }
+    }
+
+    /// The log's folder, where it is not among the places that are hidden anyway.
+    pub(crate) fn audit_folder_to_hide(&self) -> Option<&Path> {
+        let usual = self.host.home.join(".local/state");
+        Some(self.audit_folder.as_path()).filter(|folder| !folder.starts_with(usual))
+    }
+}
+
+/// A variable of our own environment.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    // What is no text must not count as missing: it may be a list of denials.
+    Some(std::env::var_os(name)?.to_string_lossy().into_owned())
+}
+
+/// A machine, a folder, and the policy that holds there.
+pub(crate) struct Scope {
+    pub(crate) here: Here,
     pub(crate) policy: Resolved<Policy>,
+    /// The host's proxies, as far as settings name them.
+    pub(crate) parents: Option<SrtParentProxy>,
     /// The files that the policy was read from.
     pub(crate) files: Vec<PathBuf>,
 }
@@ -68,24 +114,20 @@ pub(crate) struct Scope {
 impl ScopeArgs {
     /// Finds the folder and resolves the policy.
     pub(crate) fn resolve(self) -> Result<Scope, Failure> {
-        let host = Host::look(std::env::var_os("HOME").map(PathBuf::from))?;
-        let working_folder = working_folder(self.cwd.clone())?;
-        let sources = Sources {
-            variable: &|name| std::env::var(name).ok(),
-            paths: PathContext {
-                home: host.home.clone(),
-                base: working_folder.clone(),
-            },
-            other_home: host.other_home.clone(),
-        };
-        let inputs = self.inputs();
-        let policy = inputs.resolve(&sources)?;
-        let files = inputs.files(&sources);
+        let here = Here::look(self.cwd.clone())?;
+        let sources = here.sources();
+        let mut inputs = self.inputs();
+        let hidden = here.audit_folder_to_hide();
+        inputs
+            .flags
+            .hide
+            .extend(hidden.map(|folder| folder.to_string_lossy().into_owned()));
+        let loaded = inputs.load(&sources)?;
         Ok(Scope {
-            host,
-            working_folder,
-            policy,
-            files,
+            policy: loaded.policy,
+            parents: loaded.parents,
+            files: inputs.files(&sources),
+            here,
         })
     }
 

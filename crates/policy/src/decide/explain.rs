@@ -9,6 +9,7 @@ use super::reason::Reason;
 use super::request::{Request, RequestView};
 use super::trace::Considered;
 use super::{Decision, Verdict};
+use crate::origin::LayerKind;
 use crate::policy::{Policy, Resolved};
 
 /// A decision and its grounds.
@@ -20,8 +21,9 @@ pub struct Explanation {
     pub decision: Decision,
     /// Every rule that was looked at, in order.
     pub considered: Vec<Considered>,
-    /// Lines that would allow it, one for each place it can be written. Empty when adding a line
-    /// cannot help: it is allowed, a deny holds, or the ceiling stands against it.
+    /// Lines that would allow it, one for each place it can be written, the most suitable one
+    /// first. Empty when adding a line cannot help: it is allowed, a deny holds, or the ceiling
+    /// stands against it.
     pub suggestions: Vec<Suggestion>,
 }
 
@@ -56,7 +58,7 @@ pub fn explain(policy: &Resolved<Policy>, request: &Request<'_>) -> Explanation 
     let decision = evaluate(policy.inner(), request, &mut considered);
     Explanation {
         request: request.into(),
-        suggestions: suggestions(&decision, request),
+        suggestions: suited(suggestions(&decision, request), policy.inner()),
         considered,
         decision,
     }
@@ -77,6 +79,15 @@ fn suggestions(decision: &Decision, request: &Request<'_>) -> Vec<Suggestion> {
         (_, Some(IpAddr::V6(address))) => entry_lines(&format!("[{address}]:{}", request.port)),
         (_, None) => host_port_lines(request.port),
     }
+}
+
+/// Whoever has settings of srt adds to them.
+fn suited(mut lines: Vec<Suggestion>, policy: &Policy) -> Vec<Suggestion> {
+    let mode = policy.network.mode.as_ref();
+    if mode.is_some_and(|mode| mode.origin.layer == LayerKind::SrtSettings) {
+        lines.sort_by_key(|line| line.format != SuggestionFormat::Srt);
+    }
+    lines
 }
 
 fn no_line_helps(reason: Reason) -> bool {

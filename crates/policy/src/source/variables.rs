@@ -1,6 +1,7 @@
 //! Environment variables of the calling process, all named here.
 
 use super::error::{Fault, SourceError};
+use super::srt::settings::{SrtFilesystem, SrtNetwork, SrtPath, SrtSettings};
 use crate::host::Dialect;
 use crate::layer::Layer;
 use crate::origin::{LayerKind, Origin, Sourced};
@@ -17,6 +18,13 @@ pub const KAGENT_ALLOWED_DOMAINS: &str = "KAGENT_ALLOWED_DOMAINS";
 /// The deny list of kagent, comma separated, with srt's meaning.
 pub const KAGENT_DENIED_DOMAINS: &str = "KAGENT_DENIED_DOMAINS";
 
+/// Names a settings file of srt, used where none is named otherwise; whoever reads files reads it.
+pub const KAGENT_SRT_SETTINGS_PATH: &str = "KAGENT_SRT_SETTINGS_PATH";
+/// Makes the `srt` command line tell what it does, if set at all.
+pub const SRT_DEBUG: &str = "SRT_DEBUG";
+/// The folders for temporary files that the `srt` command line hands on, the first one first.
+pub const SRT_TEMPORARY: [&str; 2] = ["CLAUDE_CODE_TMPDIR", "CLAUDE_TMPDIR"];
+
 /// Reads the variables that `lookup` gives; one layer for each that is set.
 pub fn read_variables(lookup: impl Fn(&str) -> Option<String>) -> Result<Vec<Layer>, SourceError> {
     let lists: [(&str, Dialect, Side); 4] = [
@@ -32,12 +40,40 @@ pub fn read_variables(lookup: impl Fn(&str) -> Option<String>) -> Result<Vec<Lay
         .collect()
 }
 
+/// The settings that the lists of kagent mean, as kagent writes them for `srt`.
+pub fn kagent_settings(
+    lookup: impl Fn(&str) -> Option<String>,
+) -> Result<SrtSettings, SourceError> {
+    let list = |name: &str, side| {
+        let text = lookup(name).unwrap_or_default();
+        layer(name, &text, Dialect::Srt, side)?;
+        Ok::<_, SourceError>(entries(&text).map(str::to_owned).collect())
+    };
+    Ok(SrtSettings {
+        network: SrtNetwork {
+            allowed_domains: list(KAGENT_ALLOWED_DOMAINS, Side::Allow)?,
+            denied_domains: list(KAGENT_DENIED_DOMAINS, Side::Deny)?,
+            ..SrtNetwork::default()
+        },
+        filesystem: SrtFilesystem {
+            allow_write: [".", "/tmp"]
+                .map(|path| SrtPath::Text(path.to_owned()))
+                .into(),
+            ..SrtFilesystem::default()
+        },
+        ..SrtSettings::default()
+    })
+}
+
+fn entries(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',')
+        .map(str::trim)
+        .filter(|entry| !entry.is_empty())
+}
+
 fn layer(name: &str, text: &str, dialect: Dialect, side: Side) -> Result<Layer, SourceError> {
     let mut layer = Layer::empty(Origin::new(LayerKind::Environment, name));
-    let entries = text
-        .split(',')
-        .map(str::trim)
-        .filter(|entry| !entry.is_empty());
+    let entries = entries(text);
     match side {
         Side::Allow => layer.network.allow = Some(allows(entries, dialect, &layer.origin)?),
         Side::Deny => layer.network.deny = denies(entries, dialect, &layer.origin)?,
@@ -105,6 +141,27 @@ mod tests {
             "*"
         );
         assert!(read(KAGENT_ALLOWED_DOMAINS, "*").is_err());
+    }
+
+    #[test]
+    fn kagents_lists_are_written_as_its_settings() {
+        let lookup = |name: &str| match name {
+            KAGENT_ALLOWED_DOMAINS => Some("api.example.org, *.example.com:8443".to_owned()),
+            KAGENT_DENIED_DOMAINS => Some("bad.example.com".to_owned()),
+            _ => None,
+        };
+        let settings = kagent_settings(lookup).unwrap();
+        assert_eq!(
+            serde_json::to_value(settings).unwrap(),
+            serde_json::json!({
+                "network": {
+                    "allowedDomains": ["api.example.org", "*.example.com:8443"],
+                    "deniedDomains": ["bad.example.com"]
+                },
+                "filesystem": {"denyRead": [], "allowWrite": [".", "/tmp"], "denyWrite": []}
+            })
+        );
+        assert!(kagent_settings(|_| Some("*".to_owned())).is_err());
     }
 
     #[test]

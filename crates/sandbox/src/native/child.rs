@@ -47,7 +47,7 @@ fn prepare(plan: &Plan, terminal: Option<&OwnedFd>, channel: &Channel) -> Result
     sys::close_all_on_exec().during(Step::CloseDescriptors)?;
     let listener =
         sys::seccomp::install_with_listener(&filters::watched()).during(Step::Listener)?;
-    tell(channel, &Event::Started, &[listener.as_fd()]).during(Step::Channel)?;
+    tell(channel, &Event::Restricted, &[listener.as_fd()]).during(Step::Channel)?;
     if terminal.is_some() {
         // Until it is ours.
         channel.receive().during(Step::Channel)?;

@@ -18,7 +18,8 @@ use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
 use super::broker::{Broker, Roots};
 use super::child::{self, tell};
 use super::failure::{During, Failure};
-use super::mounts::{self, GivenTrees};
+use super::mounts::Ground;
+use super::network;
 use crate::plan::Plan;
 use crate::wire::{Ended, Event, Order, Step};
 
@@ -26,8 +27,8 @@ use crate::wire::{Ended, Event, Order, Step};
 const MARGIN: Duration = Duration::from_secs(4);
 
 /// The whole life of the init; returns its exit status.
-pub(super) fn run(plan: &Plan, given: GivenTrees, supervisor: &Channel) -> i32 {
-    match start(plan, given, supervisor) {
+pub(super) fn run(plan: &Plan, supervisor: &Channel, callers: Option<Channel>) -> i32 {
+    match start(plan, supervisor, callers) {
         Ok(life) => life.live(),
         Err(failure) => {
             let _ = tell(supervisor, &failure.event(), &[]);
@@ -38,24 +39,26 @@ pub(super) fn run(plan: &Plan, given: GivenTrees, supervisor: &Channel) -> i32 {
 
 fn start<'a>(
     plan: &'a Plan,
-    given: GivenTrees,
     supervisor: &'a Channel,
+    callers: Option<Channel>,
 ) -> Result<Life<'a>, Failure> {
-    close_inherited(plan, &given, supervisor)?;
-    take_ids(plan, supervisor)?;
+    close_inherited(plan, supervisor, callers.as_ref())?;
+    // What needs no ids comes first: started as root, the supervisor is busy
+    // with them.
+    sys::scrub_environment();
+    network::set_up(plan.network(), supervisor)?;
+    // A name that every resolver knows, and nothing about this machine.
+    rustix::system::sethostname(b"localhost").during(Step::Loopback)?;
+    let sockets = sys::UnixDiag::open().during(Step::SocketDiagnostics)?;
+    let ground = take_ids(plan, supervisor)?;
     // After the change of ids, which would clear it. A supervisor that died
     // before this shows as the end of its channel.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .during(Step::ParentDeath)?;
-    sys::scrub_environment();
-    mounts::build(plan.view(), given)?;
-    sys::bring_loopback_up().during(Step::Loopback)?;
-    // A name that every resolver knows, and nothing about this machine.
-    rustix::system::sethostname(b"localhost").during(Step::Loopback)?;
+    ground.build(plan.view())?;
     sys::join_fresh_session_keyring().during(Step::Keyring)?;
     let roots = Roots::open(plan.guard().roots()).during(Step::OpenPlace)?;
     refuse_core_dumps()?;
-    let sockets = sys::UnixDiag::open().during(Step::SocketDiagnostics)?;
     rustix::thread::set_no_new_privs(true).during(Step::NoNewPrivileges)?;
     if let Some(rules) = plan.landlock() {
         restrict_files(rules)?;
@@ -81,6 +84,10 @@ fn start<'a>(
         rustix::process::setsid().during(Step::Session)?;
         sys::make_controlling(pty.slave.as_fd()).during(Step::Terminal)?;
     }
+    if plan.is_intercepted() {
+        // The command starts only once the policy is live.
+        wait_until_served(supervisor).during(Step::Inlets)?;
+    }
     let (command, from_command) = start_command(plan, pty.as_ref())?;
     let listener = receive_listener(&from_command)?;
     if let Some(pty) = &pty {
@@ -96,7 +103,7 @@ fn start<'a>(
         command,
         from_command: Some(from_command),
         signals,
-        broker: Broker::new(listener, plan.guard(), roots, sockets),
+        broker: Broker::new(listener, plan.guard(), roots, sockets, callers),
         watching: true,
         outcome: None,
         deadline: plan
@@ -108,43 +115,79 @@ fn start<'a>(
 
 /// Lets go of every descriptor that the caller of ringfence had open: a folder
 /// among them would be a way round all mounts (as in CVE-2024-21626).
-fn close_inherited(plan: &Plan, given: &GivenTrees, supervisor: &Channel) -> Result<(), Failure> {
-    let kept: Vec<_> = given
-        .values()
-        .map(AsFd::as_fd)
-        .chain(plan.given_streams())
+fn close_inherited(
+    plan: &Plan,
+    supervisor: &Channel,
+    callers: Option<&Channel>,
+) -> Result<(), Failure> {
+    let kept: Vec<_> = plan
+        .given_streams()
         .chain([supervisor.as_fd()])
+        .chain(callers.map(AsFd::as_fd))
         .collect();
     sys::close_all_but(&kept).during(Step::CloseDescriptors)
 }
 
 /// Maps the ids, or waits until the supervisor, which has the right to map
-/// others than its own, has done so.
-fn take_ids(plan: &Plan, supervisor: &Channel) -> Result<(), Failure> {
+/// others than its own, has done so; and prepares the ground of the view.
+fn take_ids(plan: &Plan, supervisor: &Channel) -> Result<Ground, Failure> {
     let ids = plan.ids();
-    if ids.mapped_by_supervisor {
-        wait_to_proceed(supervisor).during(Step::MapIds)?;
+    let ground = if ids.mapped_by_supervisor {
+        let mut ground = Ground::without_places()?;
+        wait_to_proceed(supervisor, &mut ground).during(Step::MapIds)?;
         rustix::thread::set_thread_groups(&[]).during(Step::SetIds)?;
+        ground
     } else {
+        // Before the files for it become read-only.
         sys::write_own_maps(&ids.map).during(Step::MapIds)?;
-    }
+        Ground::with_places(plan.view())?
+    };
     let uid = rustix::process::Uid::from_raw(ids.map.inside_uid);
     let gid = rustix::process::Gid::from_raw(ids.map.inside_gid);
     rustix::thread::set_keep_capabilities(true).during(Step::SetIds)?;
     rustix::thread::set_thread_res_gid(gid, gid, gid).during(Step::SetIds)?;
     rustix::thread::set_thread_res_uid(uid, uid, uid).during(Step::SetIds)?;
-    sys::raise_permitted_capabilities().during(Step::SetIds)
+    sys::raise_permitted_capabilities().during(Step::SetIds)?;
+    Ok(ground)
 }
 
-fn wait_to_proceed(supervisor: &Channel) -> Result<(), Errno> {
+fn wait_to_proceed(supervisor: &Channel, ground: &mut Ground) -> Result<(), Errno> {
+    loop {
+        await_briefly(supervisor)?;
+        let Received::Message(bytes, descriptors) = supervisor.receive()? else {
+            return Err(Errno::PIPE);
+        };
+        match serde_json::from_slice(&bytes) {
+            Ok(Order::Mounts(numbers)) => ground.give(numbers.into_iter().zip(descriptors)),
+            Ok(Order::Proceed) => return Ok(()),
+            _ => return Err(Errno::PIPE),
+        }
+    }
+}
+
+fn wait_until_served(supervisor: &Channel) -> Result<(), Errno> {
     match supervisor.receive()? {
         Received::Message(bytes, _)
-            if matches!(serde_json::from_slice(&bytes), Ok(Order::Proceed)) =>
+            if matches!(serde_json::from_slice(&bytes), Ok(Order::Served)) =>
         {
             Ok(())
         }
         _ => Err(Errno::PIPE),
     }
+}
+
+/// Looks for a message for about as long as it takes to be woken up, which
+/// spares that in most cases.
+fn await_briefly(channel: &Channel) -> Result<(), Errno> {
+    const MOST_LOOKS: usize = 200;
+    let now = rustix::time::Timespec::default();
+    for _ in 0..MOST_LOOKS {
+        let mut fds = [PollFd::new(channel, PollFlags::IN)];
+        if rustix::event::poll(&mut fds, Some(&now))? > 0 {
+            break;
+        }
+    }
+    Ok(())
 }
 
 fn restrict_files(rules: &[(std::path::PathBuf, FsAccess)]) -> Result<(), Failure> {
@@ -181,7 +224,7 @@ fn receive_listener(from_command: &Channel) -> Result<Listener, Failure> {
         return Err(Errno::PIPE).during(Step::Listener);
     };
     match (serde_json::from_slice(&bytes), descriptors.pop()) {
-        (Ok(Event::Started), Some(listener)) => Ok(Listener::new(listener)),
+        (Ok(Event::Restricted), Some(listener)) => Ok(Listener::new(listener)),
         (Ok(Event::SetupFailed { step, path, errno }), _) => {
             let path = path.unwrap_or_default();
             Err(Errno::from_raw_os_error(errno)).at(step, std::path::Path::new(&path))
@@ -313,7 +356,7 @@ impl Life<'_> {
             match serde_json::from_slice(&bytes) {
                 Ok(Order::Signal(number)) => self.signal_command(number),
                 Ok(Order::KillAll) => kill_everything(),
-                Ok(Order::Proceed) | Err(_) => {}
+                Ok(Order::Mounts(_) | Order::Proceed | Order::Served) | Err(_) => {}
             }
         }
     }

@@ -7,7 +7,8 @@ mod failure;
 mod filters;
 mod init;
 mod mounts;
+mod network;
 mod refusals;
 mod spawn;
 
-pub use spawn::{Running, SpawnError, spawn};
+pub use spawn::{Running, Serve, SpawnError, spawn};

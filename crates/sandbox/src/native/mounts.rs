@@ -6,7 +6,6 @@
 //! used by descriptor from then on.
 
 use std::cell::{Cell, OnceCell};
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -33,12 +32,47 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
 /// Detached mounts made outside, by the index of their overlay.
 pub(super) type GivenTrees = HashMap<usize, OwnedFd>;
 
-/// Builds the view and makes it the caller's root.
-pub(super) fn build(view: &View, mut given: GivenTrees) -> Result<(), Failure> {
+/// The host's tree, read-only, and what was taken of it before.
+pub(super) struct Ground {
+    places: GivenTrees,
+    devices: Vec<(&'static str, OwnedFd)>,
+}
+
+impl Ground {
+    /// Takes what the view needs of the host and makes the rest read-only.
+    pub(super) fn with_places(view: &View) -> Result<Self, Failure> {
+        let mut places = GivenTrees::new();
+        take_places(view, &mut places)?;
+        let ground = Self::without_places()?;
+        Ok(Self { places, ..ground })
+    }
+
+    /// As [`Self::with_places`] for a view whose places are given from outside.
+    /// Makes no file, so it needs no ids.
+    pub(super) fn without_places() -> Result<Self, Failure> {
+        let devices = take_devices()?;
+        sys::make_view_read_only().during(Step::ReadOnlyView)?;
+        let places = GivenTrees::new();
+        Ok(Self { places, devices })
+    }
+
+    /// Takes mounts made outside, by the number of their overlay.
+    pub(super) fn give(&mut self, trees: impl IntoIterator<Item = (usize, OwnedFd)>) {
+        self.places.extend(trees);
+    }
+
+    /// Builds the view and makes it the caller's root.
+    pub(super) fn build(self, view: &View) -> Result<(), Failure> {
+        build(view, self.places, self.devices)
+    }
+}
+
+fn build(
+    view: &View,
+    mut given: GivenTrees,
+    devices: Vec<(&'static str, OwnedFd)>,
+) -> Result<(), Failure> {
     sys::set_umask(0);
-    take_places(view, &mut given)?;
-    let devices = take_devices()?;
-    sys::make_view_read_only().during(Step::ReadOnlyView)?;
     let scratch = Scratch::mount()?;
     let root = match &view.base {
         Base::Host => Root(open_folder(Path::new("/"))?),
@@ -74,13 +108,10 @@ fn take_places(view: &View, given: &mut GivenTrees) -> Result<(), Failure> {
             Content::Shown(place) => (place, MountFlags::READ_ONLY),
             _ => continue,
         };
-        let Entry::Vacant(missing) = given.entry(index) else {
-            continue;
-        };
         let opened = host.open_same(place)?;
         let tree = sys::clone_tree(opened.as_fd(), true).at(Step::CloneMount, &place.path)?;
         sys::set_mount_attributes(tree.as_fd(), flags).at(Step::RestrictMount, &place.path)?;
-        missing.insert(tree);
+        given.insert(index, tree);
     }
     Ok(())
 }
@@ -233,7 +264,7 @@ impl Root {
             (Content::Hidden { is_folder: false }, _) => {
                 return self.hide(path, || scratch.unreadable_file()).map(|()| None);
             }
-            (Content::Scratch(name), _) => (scratch.tree(name, 0o1777)?, true),
+            (Content::Scratch, _) => (scratch.tree(&scratch.fresh_name(), 0o1777)?, true),
             (Content::File(bytes), _) => (scratch.file(bytes)?, false),
         };
         let point = self.mount_point(path, is_folder)?;

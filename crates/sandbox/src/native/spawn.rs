@@ -12,9 +12,13 @@ use rustix::process::{Gid, Signal, Uid};
 
 use super::init;
 use super::mounts::GivenTrees;
-use crate::plan::{LayerState, Plan};
+use crate::network::{Callers, Inlet, Inlets, Interception};
+use crate::plan::{Layer, LayerState, Plan};
 use crate::view::{Content, Place};
 use crate::wire::{Event, Order, Step};
+
+/// Mounts that are handed in with one message.
+const MOST_AT_ONCE: usize = 100;
 
 /// Why a sandbox did not start. Nothing was run.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +53,9 @@ pub enum SpawnError {
     /// The ids of the new user namespace could not be mapped.
     #[error("cannot map user and group ids: {0}")]
     MapIds(Errno),
+    /// Nobody serves the sockets of its network.
+    #[error("the sandbox's network is not served")]
+    NotServed,
     /// The channel to the init broke.
     #[error("the sandbox's first process ended before it was ready")]
     InitDied,
@@ -72,6 +79,7 @@ impl SpawnError {
             Self::NoIdMappedMounts { .. } => "no-id-mapped-mounts",
             Self::Prepare { .. } => "folder-unusable",
             Self::MapIds(_) => "ids-unavailable",
+            Self::NotServed => "egress-unavailable",
             Self::InitDied | Self::InitLost | Self::Protocol => "init-died",
         }
     }
@@ -98,51 +106,55 @@ pub struct Running {
     layers: Vec<LayerState>,
 }
 
+/// Serves the sockets of a sandbox's network from now on. Its command starts
+/// once this has returned true.
+pub type Serve<'a> = &'a mut dyn FnMut(Inlets) -> bool;
+
 /// Starts the plan's command in a new sandbox.
-pub fn spawn(mut plan: Plan) -> Result<Running, SpawnError> {
-    // Lives until the sandbox has started, so that the processes behind the
-    // mappings end meanwhile.
-    let mut mappings = Mappings::new(plan.ids().map);
-    let given = prepare(&mut plan, &mut mappings)?;
+pub fn spawn(mut plan: Plan, serve: Serve<'_>) -> Result<Running, SpawnError> {
+    match start(&plan, serve) {
+        Err(SpawnError::NoIdMappedMounts { .. }) if plan.may_run_with_own_id() => {
+            plan.use_own_id();
+            start(&plan, serve)
+        }
+        other => other,
+    }
+}
+
+fn start(plan: &Plan, serve: Serve<'_>) -> Result<Running, SpawnError> {
     let (ours, theirs) = Channel::pair().map_err(SpawnError::Clone)?;
-    let mut supervisor_end = Some(ours);
+    let (callers, told) = plan
+        .is_intercepted()
+        .then(Channel::pair)
+        .transpose()
+        .map_err(SpawnError::Clone)?
+        .unzip();
+    let mut our_ends = Some((ours, callers));
     let init = sys::spawn_in(Namespaces::ALL, || {
-        // This end must be the supervisor's alone, or its death would not show.
-        supervisor_end.take();
-        init::run(&plan, given, &theirs)
+        // These must be the supervisor's alone, or its death would not show.
+        our_ends.take();
+        init::run(plan, &theirs, told)
     })
     .map_err(SpawnError::Clone)?;
     drop(theirs);
-    let channel = supervisor_end.ok_or(SpawnError::InitDied)?;
+    let (channel, callers) = our_ends.ok_or(SpawnError::InitDied)?;
     let mut running = Running {
         init,
         channel,
         terminal: None,
         layers: plan.layers(),
     };
+    // Lives until the sandbox has started, so that the processes behind the
+    // mappings end meanwhile.
+    let mut mappings = Mappings::new(plan.ids().map);
     if plan.ids().mapped_by_supervisor {
-        sys::write_maps_of(running.init.pid, &plan.ids().map).map_err(SpawnError::MapIds)?;
-        running
-            .order(Order::Proceed)
-            .map_err(|_| SpawnError::InitDied)?;
+        running.give_ids(plan, &mut mappings)?;
+    }
+    if let Some(callers) = callers {
+        running.await_network(Callers(callers), serve)?;
     }
     running.await_start()?;
     Ok(running)
-}
-
-/// Makes the mounts of places that must appear under another owner.
-fn prepare(plan: &mut Plan, mappings: &mut Mappings) -> Result<GivenTrees, SpawnError> {
-    if !plan.ids().mapped_by_supervisor {
-        return Ok(GivenTrees::new());
-    }
-    hand_over_pipes(plan)?;
-    match mapped_trees(plan, mappings) {
-        Err(SpawnError::NoIdMappedMounts { .. }) if plan.may_run_with_own_id() => {
-            plan.use_own_id();
-            Ok(GivenTrees::new())
-        }
-        other => other,
-    }
 }
 
 /// The sandbox's host id must be able to open its own pipes by name, as
@@ -255,22 +267,97 @@ fn open_same(place: &Place) -> Result<OwnedFd, Errno> {
     }
 }
 
+fn sorted(kinds: Vec<Inlet>, descriptors: Vec<OwnedFd>, callers: Callers) -> Inlets {
+    let mut inlets = Inlets {
+        transparent: Vec::new(),
+        proxies: Vec::new(),
+        names: Vec::new(),
+        callers,
+    };
+    for (kind, descriptor) in kinds.into_iter().zip(descriptors) {
+        match kind {
+            Inlet::Transparent => inlets.transparent.push(descriptor),
+            Inlet::Proxy => inlets.proxies.push(descriptor),
+            Inlet::Names => inlets.names.push(descriptor),
+        }
+    }
+    inlets
+}
+
 impl Running {
+    /// Maps the sandbox's ids and hands in the mounts of places that must
+    /// appear under another owner, while the init is at work already.
+    fn give_ids(&self, plan: &Plan, mappings: &mut Mappings) -> Result<(), SpawnError> {
+        sys::write_maps_of(self.init.pid, &plan.ids().map).map_err(SpawnError::MapIds)?;
+        hand_over_pipes(plan)?;
+        let trees: Vec<(usize, OwnedFd)> = mapped_trees(plan, mappings)?.into_iter().collect();
+        // An init that failed has said why, which is read next.
+        for some in trees.chunks(MOST_AT_ONCE) {
+            let numbers = some.iter().map(|(number, _)| *number).collect();
+            let descriptors: Vec<_> = some.iter().map(|(_, tree)| tree.as_fd()).collect();
+            let _ = self.order(&Order::Mounts(numbers), &descriptors);
+        }
+        let _ = self.order(&Order::Proceed, &[]);
+        Ok(())
+    }
+
+    /// Takes the sockets of the network and has them served.
+    fn await_network(&mut self, callers: Callers, serve: Serve<'_>) -> Result<(), SpawnError> {
+        let (event, descriptors) = self.next_of_start()?;
+        let Event::Network {
+            inlets,
+            interception,
+        } = event
+        else {
+            return Err(SpawnError::Protocol);
+        };
+        self.note_interception(interception);
+        if !serve(sorted(inlets, descriptors, callers)) {
+            return Err(SpawnError::NotServed);
+        }
+        // An init that failed has said why, which is read next.
+        let _ = self.order(&Order::Served, &[]);
+        Ok(())
+    }
+
     fn await_start(&mut self) -> Result<(), SpawnError> {
-        match self.channel.receive() {
-            Ok(Received::Message(bytes, mut descriptors)) => match serde_json::from_slice(&bytes) {
-                Ok(Event::Started) => {
-                    self.terminal = descriptors.pop();
-                    Ok(())
-                }
-                Ok(Event::SetupFailed { step, path, errno }) => Err(SpawnError::Setup {
-                    step,
-                    path,
-                    errno: Errno::from_raw_os_error(errno),
-                }),
-                _ => Err(SpawnError::Protocol),
-            },
-            _ => Err(SpawnError::InitDied),
+        let (Event::Started, mut descriptors) = self.next_of_start()? else {
+            return Err(SpawnError::Protocol);
+        };
+        self.terminal = descriptors.pop();
+        Ok(())
+    }
+
+    /// What the init says while it starts.
+    fn next_of_start(&self) -> Result<(Event, Vec<OwnedFd>), SpawnError> {
+        let Ok(Received::Message(bytes, descriptors)) = self.channel.receive() else {
+            return Err(SpawnError::InitDied);
+        };
+        match serde_json::from_slice(&bytes) {
+            Ok(Event::SetupFailed { step, path, errno }) => Err(SpawnError::Setup {
+                step,
+                path,
+                errno: Errno::from_raw_os_error(errno),
+            }),
+            Ok(event) => Ok((event, descriptors)),
+            Err(_) => Err(SpawnError::Protocol),
+        }
+    }
+
+    fn note_interception(&mut self, interception: Interception) {
+        let Interception::Ports(ports) = interception else {
+            return;
+        };
+        let network = self
+            .layers
+            .iter_mut()
+            .find(|state| state.layer == Layer::Network);
+        if let Some(state) = network {
+            let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+            state.detail = format!(
+                "without nf_tables: judged outside on ports {}, refused on others",
+                ports.join(", ")
+            );
         }
     }
 
@@ -288,12 +375,12 @@ impl Running {
     /// Sends a signal to the command and its process group.
     pub fn signal(&self, number: i32) {
         // An init that is gone shows in the next event.
-        let _ = self.order(Order::Signal(number));
+        let _ = self.order(&Order::Signal(number), &[]);
     }
 
     /// Kills everything inside; the end still comes as an event.
     pub fn kill_all(&self) {
-        let _ = self.order(Order::KillAll);
+        let _ = self.order(&Order::KillAll, &[]);
     }
 
     /// Kills the init, and with it, by the kernel, everything inside.
@@ -316,9 +403,9 @@ impl Running {
         &self.layers
     }
 
-    fn order(&self, order: Order) -> Result<(), Errno> {
-        let bytes = serde_json::to_vec(&order).map_err(|_| Errno::INVAL)?;
-        self.channel.send(&bytes, &[])
+    fn order(&self, order: &Order, descriptors: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+        let bytes = serde_json::to_vec(order).map_err(|_| Errno::INVAL)?;
+        self.channel.send(&bytes, descriptors)
     }
 }
 

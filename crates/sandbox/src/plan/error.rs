@@ -12,8 +12,6 @@ pub enum PlanError {
     NoCommand,
     #[error("the command has a NUL byte in it")]
     NulInCommand,
-    #[error("the policy opens the network, which this version can only keep closed")]
-    NetworkUnavailable,
     #[error("the policy keeps {name} outside as a credential, which this version cannot attach")]
     CredentialsUnavailable { name: String },
     #[error("the policy limits {limit}, which this version does not enforce")]
@@ -51,7 +49,6 @@ impl PlanError {
         match self {
             Self::NoCommand => "no-command",
             Self::NulInCommand => "nul-in-command",
-            Self::NetworkUnavailable => "network-unavailable",
             Self::CredentialsUnavailable { .. } => "credentials-unavailable",
             Self::LimitUnenforceable { .. } => "limit-unenforceable",
             Self::NoLandlock => "no-landlock",
@@ -73,7 +70,6 @@ impl PlanError {
         match self {
             Self::NoCommand => "name one: ringfence run -- CMD ARGS…",
             Self::NulInCommand => "no program can be given such an argument",
-            Self::NetworkUnavailable => "run it with the network closed: --no-network",
             Self::CredentialsUnavailable { .. } => {
                 "leave it out of environment.managed and credentials"
             }

@@ -12,8 +12,8 @@ use crate::guard::Guard;
 use crate::host::Host;
 use crate::view::Place;
 
-/// Folders that every sandbox has its own of.
-pub(super) const PRIVATE_FOLDERS: [&str; 2] = ["/tmp", "/var/tmp"];
+/// Folders that a sandbox has its own of.
+const PRIVATE_FOLDERS: [&str; 2] = ["/tmp", "/var/tmp"];
 /// Folders that no host folder may be writable in.
 const RESERVED: [&str; 3] = ["/proc", "/dev", "/sys"];
 /// The most entries that are looked at for one pattern.
@@ -23,6 +23,8 @@ const MOST_ENTRIES: usize = 100_000;
 #[derive(Debug)]
 pub(super) struct Files {
     pub(super) scope: ReadScope,
+    /// Folders that the sandbox has its own of.
+    pub(super) private: Vec<&'static Path>,
     pub(super) working_folder: PathBuf,
     pub(super) working_place: Place,
     pub(super) home: Option<Place>,
@@ -46,9 +48,10 @@ pub(super) fn survey(
     working_folder: &Path,
     untouchable: Vec<PathBuf>,
 ) -> Result<Files, PlanError> {
-    let working_place = working_place(working_folder)?;
-    let writable = writable_places(rules, &working_place)?;
-    let (shown, hidden) = reading(rules, &host.home)?;
+    let private = private_folders(rules);
+    let working_place = working_place(working_folder, &private)?;
+    let writable = writable_places(rules, &working_place, &private)?;
+    let (shown, hidden) = reading(rules, &host.home, &private)?;
     for path in literals(&rules.read_allow) {
         if let Some(place) = Place::find(path)? {
             refuse_link_below(&working_place.path, path, &place)?;
@@ -77,7 +80,8 @@ pub(super) fn survey(
         writable,
         shown,
         hidden,
-        fragile: fragile(rules, &host.home),
+        fragile: fragile(rules, &host.home, &private),
+        private,
         frozen: Vec::new(),
         denied,
     };
@@ -85,33 +89,44 @@ pub(super) fn survey(
     Ok(files)
 }
 
-fn working_place(path: &Path) -> Result<Place, PlanError> {
+/// All of them, but for those that settings of srt name as writable, where the
+/// host's own was always meant.
+fn private_folders(rules: &Filesystem) -> Vec<&'static Path> {
+    let is_shared = |folder: &Path| {
+        rules.write_allow.iter().any(|rule| {
+            rule.origin.layer == LayerKind::SrtSettings
+                && rule.value == PathRule::Literal(folder.to_path_buf())
+        })
+    };
+    let folders = PRIVATE_FOLDERS.iter().map(Path::new);
+    folders.filter(|folder| !is_shared(folder)).collect()
+}
+
+fn working_place(path: &Path, private: &[&Path]) -> Result<Place, PlanError> {
     let place = Place::find(path)?.ok_or_else(|| PlanError::NoWorkingFolder {
         path: path.to_path_buf(),
     })?;
     if !place.is_folder {
         return Err(PlanError::WorkingFolderIsFile { path: place.path });
     }
-    if PRIVATE_FOLDERS
-        .iter()
-        .any(|private| place.path == Path::new(private))
-    {
+    if private.contains(&place.path.as_path()) {
         return Err(PlanError::WorkingFolderIsPrivate { path: place.path });
     }
     Ok(place)
 }
 
-fn writable_places(rules: &Filesystem, working: &Place) -> Result<Vec<Place>, PlanError> {
+fn writable_places(
+    rules: &Filesystem,
+    working: &Place,
+    private: &[&Path],
+) -> Result<Vec<Place>, PlanError> {
     let mut places: Vec<Place> = Vec::new();
     for path in literals(&rules.write_allow) {
         let Some(place) = Place::find(path)? else {
             continue;
         };
         refuse_link_below(&working.path, path, &place)?;
-        if PRIVATE_FOLDERS
-            .iter()
-            .any(|private| place.path == Path::new(private))
-        {
+        if private.contains(&place.path.as_path()) {
             continue;
         }
         if place.path == Path::new("/") {
@@ -150,9 +165,14 @@ fn refuse_link_below(working: &Path, given: &Path, place: &Place) -> Result<(), 
 
 /// The places to show and to hide. Of an allow and a deny for nested places
 /// the longer one holds; for the same place the allow does.
-fn reading(rules: &Filesystem, home: &Path) -> Result<(Vec<Place>, Vec<Place>), PlanError> {
-    let shown = places(&rules.read_allow, home)?;
-    let mut hidden = places(&rules.read_deny, home)?;
+fn reading(
+    rules: &Filesystem,
+    home: &Path,
+    private: &[&Path],
+) -> Result<(Vec<Place>, Vec<Place>), PlanError> {
+    let mut shown = places(&rules.read_allow, home, private)?;
+    shown.retain(|place| !private.contains(&place.path.as_path()));
+    let mut hidden = places(&rules.read_deny, home, private)?;
     hidden.retain(|place| !shown.iter().any(|other| other.path == place.path));
     Ok((shown, hidden))
 }
@@ -162,7 +182,7 @@ fn reading(rules: &Filesystem, home: &Path) -> Result<(Vec<Place>, Vec<Place>), 
 /// hidden paths of the home folder and those that somebody named, not above
 /// them: whatever comes to be there stays unreadable. Not below the private
 /// folders, which are granted as a whole.
-fn fragile(rules: &Filesystem, home: &Path) -> Vec<PathBuf> {
+fn fragile(rules: &Filesystem, home: &Path, private: &[&Path]) -> Vec<PathBuf> {
     rules
         .read_deny
         .iter()
@@ -171,22 +191,22 @@ fn fragile(rules: &Filesystem, home: &Path) -> Vec<PathBuf> {
             PathRule::Glob(_) => None,
         })
         .filter(|(path, layer)| path.starts_with(home) || *layer != LayerKind::Default)
-        .map(|(path, _)| path.clone())
-        .filter(|path| {
-            !PRIVATE_FOLDERS
-                .iter()
-                .any(|private| path.starts_with(private))
-        })
+        .flat_map(|(path, _)| parts_of_root(path, private))
+        .filter(|path| !private.iter().any(|folder| path.starts_with(folder)))
         .collect()
 }
 
-fn places(rules: &[Sourced<PathRule>], home: &Path) -> Result<Vec<Place>, PlanError> {
+fn places(
+    rules: &[Sourced<PathRule>],
+    home: &Path,
+    private: &[&Path],
+) -> Result<Vec<Place>, PlanError> {
     let mut found: Vec<Place> = Vec::new();
     let mut known = HashSet::new();
     let mut listings = Listings::default();
     for rule in rules {
         let paths = match &rule.value {
-            PathRule::Literal(path) => vec![path.clone()],
+            PathRule::Literal(path) => parts_of_root(path, private),
             PathRule::Glob(pattern) => expand(pattern)?,
         };
         for path in paths {
@@ -202,6 +222,22 @@ fn places(rules: &[Sourced<PathRule>], home: &Path) -> Result<Vec<Place>, PlanEr
         }
     }
     Ok(found)
+}
+
+/// The root cannot be mounted over: instead of it, all that is in it, but for
+/// what the sandbox has its own of. Any other path is itself.
+fn parts_of_root(path: &Path, private: &[&Path]) -> Vec<PathBuf> {
+    if path != Path::new("/") {
+        return vec![path.to_path_buf()];
+    }
+    let is_own =
+        |path: &Path| RESERVED.iter().any(|own| path == Path::new(own)) || private.contains(&path);
+    let entries = std::fs::read_dir("/").into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()))
+        .map(|entry| entry.path())
+        .filter(|path| !is_own(path))
+        .collect()
 }
 
 fn literals(rules: &[Sourced<PathRule>]) -> impl Iterator<Item = &Path> {
@@ -306,7 +342,8 @@ impl Files {
                         existing.extend(found.exists.then_some(found.path));
                     }
                     ProtectedName::GitInternals => {
-                        for name in [".git/config", ".git/hooks"] {
+                        let guarded = [".git/config", ".git/hooks"];
+                        for name in guarded.into_iter().filter(|name| !may_write(rules, name)) {
                             let found = below(&place.path, Path::new(name));
                             existing.extend((found.exists && !found.by_link).then_some(found.path));
                         }
@@ -347,11 +384,7 @@ impl Files {
             .protect
             .iter()
             .any(|name| name.value == ProtectedName::GitInternals);
-        let config = git
-            && !rules
-                .unprotect
-                .iter()
-                .any(|name| name.value == ".git/config");
+        let config = git && !may_write(rules, ".git/config");
         Guard::new(roots, names, self.denied.clone(), &patterns)
             .map(|guard| guard.with_git(git, config))
             .map_err(|error| PlanError::Pattern {
@@ -359,6 +392,11 @@ impl Files {
                 error,
             })
     }
+}
+
+/// Whether a part of git's folder is let go of by name.
+fn may_write(rules: &Filesystem, part: &str) -> bool {
+    rules.unprotect.iter().any(|name| name.value == part)
 }
 
 /// The first component of `name`, in `folder`.

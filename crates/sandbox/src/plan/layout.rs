@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
-use ringfence_policy::ReadScope;
+use ringfence_policy::{Environment, ReadScope};
 use ringfence_sys::FsAccess;
 use rustix::fs::Access;
 
 use super::error::PlanError;
-use super::files::{Files, PRIVATE_FOLDERS};
+use super::files::Files;
 use super::ids::{Ids, USER_NAME};
 use crate::host::Host;
 use crate::view::{Base, Content, Overlay, Place, View};
@@ -34,7 +34,12 @@ const SYSTEM_FOLDERS: [&str; 12] = [
 const RUN_PARTS: [&str; 2] = ["/run/current-system", "/run/opengl-driver"];
 
 /// The mounts of the view.
-pub(super) fn view(files: &Files, ids: &Ids, host: &Host) -> Result<View, PlanError> {
+pub(super) fn view(
+    files: &Files,
+    ids: &Ids,
+    host: &Host,
+    made: Vec<Overlay>,
+) -> Result<View, PlanError> {
     let base = match files.scope {
         ReadScope::Host => Base::Host,
         ReadScope::System => Base::Only(SYSTEM_FOLDERS.iter().map(PathBuf::from).collect()),
@@ -46,9 +51,9 @@ pub(super) fn view(files: &Files, ids: &Ids, host: &Host) -> Result<View, PlanEr
             content,
         });
     };
-    for (path, name) in PRIVATE_FOLDERS.iter().zip(["tmp", "var-tmp"]) {
-        if files.scope == ReadScope::Host || *path == "/tmp" {
-            lay(Path::new(path), Content::Scratch(name));
+    for path in &files.private {
+        if files.scope == ReadScope::Host || *path == Path::new("/tmp") {
+            lay(path, Content::Scratch);
         }
     }
     let closed = if ids.mapped_by_supervisor {
@@ -88,6 +93,7 @@ pub(super) fn view(files: &Files, ids: &Ids, host: &Host) -> Result<View, PlanEr
     for path in &files.frozen {
         lay(path, Content::Frozen);
     }
+    overlays.extend(made);
     Ok(View::new(base, overlays))
 }
 
@@ -116,11 +122,9 @@ fn foreign_mounts(files: &Files) -> Vec<PathBuf> {
     let table = mount_table().unwrap_or_default();
     let table = String::from_utf8_lossy(&table);
     let mut found: Vec<PathBuf> = table.lines().filter_map(foreign_mount).collect();
-    found.retain(|path| {
-        !["/proc", "/dev", "/run", "/tmp"]
-            .iter()
-            .any(|own| path.starts_with(own))
-    });
+    let replaced = ["/proc", "/dev", "/run"].map(Path::new);
+    let replaced = replaced.iter().chain(&files.private);
+    found.retain(|path| !replaced.clone().any(|own| path.starts_with(own)));
     found
 }
 
@@ -144,7 +148,8 @@ fn foreign_mount(line: &str) -> Option<PathBuf> {
 /// narrow scope the working folder.
 fn shown(files: &Files) -> Result<Vec<Place>, PlanError> {
     let mut shown = files.shown.clone();
-    let is_below_private = PRIVATE_FOLDERS
+    let is_below_private = files
+        .private
         .iter()
         .any(|private| files.working_folder.starts_with(private));
     if files.scope == ReadScope::System || is_below_private {
@@ -261,17 +266,38 @@ fn group_table() -> Vec<u8> {
     table
 }
 
+/// The folder for temporary files that the policy names, made if it lies in a
+/// private folder, where nothing of the host is.
+pub(super) fn temporary_folder(rules: &Environment, files: &Files) -> Option<Overlay> {
+    let path = Path::new(&rules.set.get("TMPDIR")?.value);
+    let is_plain = path
+        .components()
+        .all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+    let is_private = files
+        .private
+        .iter()
+        .any(|private| path.starts_with(private) && path != *private);
+    let mut own = files.writable.iter().chain(&files.shown);
+    let is_of_host =
+        own.any(|place| path.starts_with(&place.path)) || path.starts_with(&files.working_folder);
+    (is_plain && is_private && !is_of_host).then(|| Overlay {
+        path: path.to_path_buf(),
+        content: Content::Scratch,
+    })
+}
+
 /// What Landlock grants, as a second layer under the mounts.
-pub(super) fn landlock_rules(files: &Files) -> Vec<(PathBuf, FsAccess)> {
+pub(super) fn landlock_rules(files: &Files, made: &[Overlay]) -> Vec<(PathBuf, FsAccess)> {
     let mut rules = vec![
         (PathBuf::from("/"), FsAccess::List),
         (PathBuf::from("/dev"), FsAccess::Device),
     ];
     rules.extend(
-        PRIVATE_FOLDERS
+        files
+            .private
             .iter()
-            .chain(&["/dev/shm"])
-            .map(|path| (PathBuf::from(path), FsAccess::Write)),
+            .chain(&[Path::new("/dev/shm")])
+            .map(|path| (path.to_path_buf(), FsAccess::Write)),
     );
     rules.extend(
         readable(files)
@@ -289,6 +315,10 @@ pub(super) fn landlock_rules(files: &Files) -> Vec<(PathBuf, FsAccess)> {
             .writable
             .iter()
             .map(|place| (place.path.clone(), FsAccess::Write)),
+    );
+    rules.extend(
+        made.iter()
+            .map(|overlay| (overlay.path.clone(), FsAccess::Read)),
     );
     rules
 }

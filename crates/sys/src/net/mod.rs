@@ -14,7 +14,9 @@ mod sockets;
 pub use datagram::{Datagram, datagram_socket, receive_datagram, send_datagram};
 pub use nftables::intercept_tcp;
 pub use routes::bring_anyip_up;
-pub use sockets::{anyip_listener, local_port, loopback_listener, transparent_listener};
+pub use sockets::{
+    anyip_listener, local_port, loopback_listener, namespace_of, transparent_listener,
+};
 
 /// A version of the internet protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

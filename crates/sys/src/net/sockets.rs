@@ -11,6 +11,8 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use super::Family;
 use crate::{Errno, Result, check};
 
+const SO_NETNS_COOKIE: libc::c_int = 71;
+
 /// Connections that wait to be accepted; the kernel cuts it to `somaxconn`.
 const BACKLOG: i32 = 1024;
 
@@ -41,6 +43,25 @@ pub fn loopback_listener(family: Family, port: u16) -> Result<OwnedFd> {
 pub fn local_port(socket: BorrowedFd<'_>) -> Result<u16> {
     let address = SocketAddr::try_from(rustix::net::getsockname(socket)?)?;
     Ok(address.port())
+}
+
+/// The network namespace that a socket belongs to, as a number of the kernel's
+/// that is never used again (Linux 5.14).
+pub fn namespace_of(socket: BorrowedFd<'_>) -> Result<u64> {
+    let mut cookie = 0u64;
+    let mut size = libc::socklen_t::try_from(size_of_val(&cookie)).map_err(|_| Errno::INVAL)?;
+    // SAFETY: the kernel writes at most `size` bytes to `cookie`; both outlive
+    // the call.
+    check(unsafe {
+        libc::c_long::from(libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_NETNS_COOKIE,
+            (&raw mut cookie).cast(),
+            &raw mut size,
+        ))
+    })?;
+    Ok(cookie)
 }
 
 /// A non-blocking internet socket that does not outlive `execve`.

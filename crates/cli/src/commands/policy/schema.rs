@@ -26,6 +26,8 @@ enum Format {
     SrtSettings,
     /// The record that run --report writes
     Report,
+    /// A line of the audit log
+    AuditEvent,
 }
 
 pub(crate) fn main(arguments: &SchemaArgs) -> ExitCode {
@@ -33,6 +35,7 @@ pub(crate) fn main(arguments: &SchemaArgs) -> ExitCode {
         Format::Policy => ringfence_policy::schema::policy(),
         Format::SrtSettings => ringfence_policy::schema::srt_settings(),
         Format::Report => ringfence_runtime::report_schema(),
+        Format::AuditEvent => ringfence_audit::event_schema(),
     };
     output::print_json(&schema);
     ExitCode::SUCCESS

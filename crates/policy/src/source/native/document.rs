@@ -150,6 +150,18 @@ pub(crate) struct ResourcesDocument {
     /// Size of one file.
     #[schemars(with = "Option<ByteSize>")]
     pub(crate) file_size: Option<Located<String>>,
+    /// Network connections at once; 1024 when absent.
+    #[schemars(with = "Option<Count>")]
+    pub(crate) connections: Option<Located<u64>>,
+    /// How long a connection may be quiet; 15 minutes when absent.
+    #[schemars(with = "Option<TimeSpan>")]
+    pub(crate) connection_idle: Option<Located<String>>,
+    /// How long a connection may last.
+    #[schemars(with = "Option<TimeSpan>")]
+    pub(crate) connection_time: Option<Located<String>>,
+    /// Different names below one wildcard that are looked up in one run; 1000 when absent.
+    #[schemars(with = "Option<Count>")]
+    pub(crate) wildcard_names: Option<Located<u64>>,
 }
 
 /// Environment variables inside.

@@ -131,14 +131,22 @@ impl Reader<'_> {
         Ok(Limits {
             cpu: self.maybe(part.cpu.as_ref(), |number| Ok(Cores::from_number(*number)?))?,
             memory: self.text(part.memory.as_ref())?,
-            pids: self.maybe(part.pids.as_ref(), |number| Ok(Count::new(*number)?))?,
+            pids: self.count(part.pids.as_ref())?,
             disk: self.text(part.disk.as_ref())?,
             time: self.text(part.time.as_ref())?,
             cpu_time: self.text(part.cpu_time.as_ref())?,
             output: self.text(part.output.as_ref())?,
-            open_files: self.maybe(part.open_files.as_ref(), |number| Ok(Count::new(*number)?))?,
+            open_files: self.count(part.open_files.as_ref())?,
             file_size: self.text(part.file_size.as_ref())?,
+            connections: self.count(part.connections.as_ref())?,
+            connection_idle: self.text(part.connection_idle.as_ref())?,
+            connection_time: self.text(part.connection_time.as_ref())?,
+            wildcard_names: self.count(part.wildcard_names.as_ref())?,
         })
+    }
+
+    fn count(&self, part: Option<&Located<u64>>) -> Result<Option<Sourced<Count>>, SourceError> {
+        self.maybe(part, |number| Ok(Count::new(*number)?))
     }
 
     fn environment(&self, part: EnvironmentDocument) -> Result<EnvironmentLayer, SourceError> {

@@ -11,7 +11,7 @@ use serde_json::Value;
 pub type UnknownKeys = BTreeMap<String, Value>;
 
 /// An srt settings file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(title = "srt settings")]
 pub struct SrtSettings {
@@ -71,7 +71,7 @@ pub struct SrtSettings {
 }
 
 /// Network rules.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SrtNetwork {
     /// Allowed hosts with optional port; empty is no network.
@@ -162,7 +162,7 @@ pub struct SrtMitmProxy {
 }
 
 /// Upstream proxy.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SrtParentProxy {
     /// For plain HTTP.
@@ -209,7 +209,7 @@ pub struct SrtTlsTerminate {
 }
 
 /// Filesystem rules.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SrtFilesystem {
     /// Hidden places; globs are taken.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::decide::{Reason, Request, decide};
+use crate::decide::{Reason, Request, decide, explain};
 use crate::host::Target;
 use crate::note::NoteKind;
 use crate::origin::LayerKind;
@@ -137,7 +137,7 @@ fn refused_settings() {
         (
             "filesystem",
             "allowWrite",
-            json!(["../x"]),
+            json!(["a/../../x"]),
             "path-leaves-base",
         ),
         (
@@ -235,10 +235,10 @@ fn what_has_no_effect_is_told_and_what_cannot_be_honoured_is_refused() {
             NoteKind::Unsupported,
         ),
         (
-            "network",
-            "parentProxy",
-            json!({"http": "http://p.example.org"}),
-            "srt-parent-proxy",
+            "filesystem",
+            "disabled",
+            json!(true),
+            "srt-filesystem-disabled",
             NoteKind::Unsupported,
         ),
     ] {
@@ -260,7 +260,9 @@ fn paths_keep_their_meaning() {
     all["filesystem"] = json!({
         "denyRead": ["~/.ssh", "secrets/*.pem"],
         "allowRead": ["~/.ssh/known_hosts"],
-        "allowWrite": [".", "/data/**", {"path": "we[i]rd", "literal": true}],
+        "allowWrite": [
+            ".", "/data/**", {"path": "we[i]rd", "literal": true}, "../beside", "..", "../../top/"
+        ],
         "denyWrite": ["*.lock", ".env"],
         "allowGitConfig": true
     });
@@ -276,7 +278,7 @@ fn paths_keep_their_meaning() {
     );
     assert_eq!(
         texts(layer.filesystem.write_allow.as_ref().unwrap()),
-        ["/w", "/data", "/w/we[i]rd"]
+        ["/w", "/data", "/w/we[i]rd", "/beside", "/", "/top"]
     );
     assert_eq!(
         texts(&layer.filesystem.write_deny),
@@ -368,4 +370,14 @@ fn g3_decisions_have_srts_meaning_and_deny_wins() {
         ask("bad.example.org", 443, None).message.as_deref(),
         Some("use the mirror")
     );
+}
+
+#[test]
+fn what_to_add_is_a_line_of_the_settings_first() {
+    let policy = resolve(vec![read(&settings()).unwrap().layer], None).unwrap();
+    let target = Target::parse("a.example.org").unwrap();
+    let explained = explain(&policy, &Request::connect(&target, 443));
+    let first = &explained.suggestions[0];
+    assert_eq!(first.place, "network.allowedDomains");
+    assert_eq!(first.line, "\"a.example.org:443\"");
 }

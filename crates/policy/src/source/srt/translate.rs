@@ -67,29 +67,18 @@ fn filesystem(
         .allow_git_config
         .unwrap_or(false)
         .then(|| layer.sourced(".git/config".to_owned()));
-    let unprotect = unprotect.into_iter().collect();
-    let scope = Some(layer.sourced(ReadScope::Host));
-    if part.disabled.unwrap_or(false) {
-        let root = layer.sourced(PathRule::Literal("/".into()));
-        return Ok(FilesystemLayer {
-            scope,
-            write_allow: Some(vec![root]),
-            unprotect,
-            ..FilesystemLayer::default()
-        });
-    }
     let list = |paths: &[SrtPath], field, form| paths_of(paths, field, form, layer, context);
+    let write_allow = list(&part.allow_write, "filesystem.allowWrite", Form::Literal)?;
+    let mut read_allow = list(&part.allow_read, "filesystem.allowRead", Form::Glob)?;
+    // What may be written in a hidden region can be read there.
+    read_allow.extend(write_allow.iter().cloned());
     Ok(FilesystemLayer {
-        scope,
+        scope: Some(layer.sourced(ReadScope::Host)),
         read_deny: list(&part.deny_read, "filesystem.denyRead", Form::Glob)?,
-        read_allow: Some(list(&part.allow_read, "filesystem.allowRead", Form::Glob)?),
-        write_allow: Some(list(
-            &part.allow_write,
-            "filesystem.allowWrite",
-            Form::Literal,
-        )?),
+        read_allow: Some(read_allow),
+        write_allow: Some(write_allow),
         write_deny: list(&part.deny_write, "filesystem.denyWrite", Form::Glob)?,
-        unprotect,
+        unprotect: unprotect.into_iter().collect(),
         ..FilesystemLayer::default()
     })
 }
@@ -102,12 +91,32 @@ fn paths_of(
     context: &PathContext,
 ) -> Result<Vec<Sourced<PathRule>>, SrtFault> {
     let rule = |path: &SrtPath| {
-        let parsed = match path {
-            SrtPath::Text(text) => parse_as(text, context, form),
-            SrtPath::Literal(literal) => parse_as(&literal.path, context, Form::Verbatim),
+        let (text, form) = match path {
+            SrtPath::Text(text) => (text, form),
+            SrtPath::Literal(literal) => (&literal.path, Form::Verbatim),
         };
+        let (rest, context) = climbed(text, context);
+        let parsed = parse_as(rest, &context, form);
         let rule = parsed.map_err(|source| SrtFault::Path { field, source })?;
         Ok(layer.sourced(rule))
     };
     paths.iter().map(rule).collect()
+}
+
+/// Leading `..` climb from the folder the command runs in, whose path has no links. Further into a
+/// path their meaning depends on links.
+fn climbed<'a>(text: &'a str, context: &PathContext) -> (&'a str, PathContext) {
+    let mut context = context.clone();
+    let mut rest = text;
+    loop {
+        rest = match rest.strip_prefix("..") {
+            Some("") => ".",
+            Some(after) if after.starts_with('/') => after.trim_start_matches('/'),
+            _ => return (rest, context),
+        };
+        context.base.pop();
+        if rest.is_empty() {
+            return (".", context);
+        }
+    }
 }

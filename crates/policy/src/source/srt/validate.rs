@@ -12,6 +12,9 @@ const REQUIRED: [(&str, &[&str]); 2] = [
 ];
 
 pub(super) fn parse(text: &str) -> Result<SrtSettings, SrtFault> {
+    if text.trim().is_empty() {
+        return Err(SrtFault::Json("it is empty".to_owned()));
+    }
     let value: Value =
         serde_json::from_str(text).map_err(|error| SrtFault::Json(error.to_string()))?;
     if !value.is_object() {

@@ -73,7 +73,7 @@ impl<'a> Caller<'a> {
 
     /// What was learnt about the thread id was about the caller, not about a
     /// later thread of the same number.
-    fn confirm(&self) -> Result<(), Errno> {
+    pub(super) fn confirm(&self) -> Result<(), Errno> {
         if self.listener.still_waits(self.call) {
             Ok(())
         } else {
@@ -125,11 +125,14 @@ impl<'a> Caller<'a> {
         })
     }
 
+    /// The process that the calling thread is part of.
+    pub(super) fn process(&self) -> Result<Pid, Errno> {
+        Pid::from_raw(self.status_field("Tgid:", 10)?.cast_signed()).ok_or(Errno::SRCH)
+    }
+
     /// The caller's open file `number`, to be used as it is.
     pub(super) fn open_file(&self, number: i32) -> Result<OwnedFd, Errno> {
-        let process =
-            Pid::from_raw(self.status_field("Tgid:", 10)?.cast_signed()).ok_or(Errno::SRCH)?;
-        let pidfd = rustix::process::pidfd_open(process, PidfdFlags::empty())?;
+        let pidfd = rustix::process::pidfd_open(self.process()?, PidfdFlags::empty())?;
         let file = rustix::process::pidfd_getfd(pidfd, number, PidfdGetfdFlags::empty())?;
         self.confirm()?;
         Ok(file)

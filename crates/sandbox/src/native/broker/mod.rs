@@ -10,6 +10,7 @@
 
 mod attributes;
 mod caller;
+mod dialled;
 mod names;
 mod open;
 mod repository;
@@ -17,12 +18,12 @@ mod roots;
 mod socket;
 mod worker;
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ringfence_sys::seccomp::{Answer, Listener, Notification};
-use ringfence_sys::{Errno, UnixDiag};
+use ringfence_sys::{self as sys, Channel, Errno, UnixDiag};
 
 use self::caller::{Caller, Spot, path_of};
 pub(super) use self::roots::Roots;
@@ -43,6 +44,9 @@ pub(super) struct Broker<'a> {
     roots: Roots,
     made: Made,
     sockets: Arc<UnixDiag>,
+    callers: Option<Arc<Channel>>,
+    /// The sandbox's own network namespace, where the kernel can tell.
+    network: Option<u64>,
     workers: Workers,
     refusals: Refusals,
     new_refusals: Vec<Refusal>,
@@ -66,13 +70,16 @@ impl<'a> Broker<'a> {
         guard: &'a Guard,
         roots: Roots,
         sockets: UnixDiag,
+        callers: Option<Channel>,
     ) -> Self {
         Self {
             listener: Arc::new(listener),
             guard,
             roots,
             made: Made::default(),
+            network: sys::namespace_of(sockets.as_fd()).ok(),
             sockets: Arc::new(sockets),
+            callers: callers.map(Arc::new),
             workers: Workers::default(),
             refusals: Refusals::default(),
             new_refusals: Vec::new(),
@@ -145,7 +152,7 @@ impl Broker<'_> {
             libc::SYS_fchmodat => self.change_mode(&caller, one, two, three, 0),
             libc::SYS_fchmodat2 => self.change_mode(&caller, one, two, three, four),
             libc::SYS_fchmod => self.change_mode_of_open(&caller, one, two),
-            libc::SYS_connect => self.connect(&caller, call, one, two, three),
+            libc::SYS_connect => self.connect(&caller, one, two, three),
             libc::SYS_bind => self.bind(&caller, one, two, three),
             #[cfg(target_arch = "x86_64")]
             libc::SYS_open => self.open(&caller, here, one, two, three),

@@ -165,7 +165,7 @@ impl Broker<'_> {
             Ok(Answer::Descriptor(file, how.close_on_exec()))
         };
         if may_wait {
-            self.workers.run(&self.listener, caller.call(), open)?;
+            self.workers.run(&self.listener, caller, open)?;
             return Ok(Done::Later);
         }
         open().map(Done::Now)

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::PoisonError;
 
-use ringfence_sys::seccomp::{Answer, Notification};
+use ringfence_sys::seccomp::Answer;
 use ringfence_sys::{self as sys, Errno};
 use rustix::fs::FileType;
 use rustix::net::{AddressFamily, SocketAddrUnix};
@@ -38,31 +38,37 @@ impl Broker<'_> {
     pub(super) fn connect(
         &mut self,
         caller: &Caller<'_>,
-        call: &Notification,
         number: u64,
         address: u64,
         length: u64,
     ) -> Outcome {
         let address = read_address(caller, address, length)?;
         let socket = caller.open_file(as_descriptor(number))?;
+        self.own_network(&socket)?;
         match address {
             Address::Path(path) => {
                 let place = self.own_socket(caller, &path)?;
                 let link = format!("/proc/self/fd/{}", place.as_raw_fd());
                 let target = SocketAddrUnix::new(link.as_str())?;
-                self.connect_slowly(call, socket, move |socket| {
+                self.connect_slowly(caller, socket, move |socket| {
                     let connected = rustix::net::connect(socket, &target);
                     drop(place);
                     connected
                 })
             }
-            Address::OwnName(name) => self.connect_slowly(call, socket, move |socket| {
+            Address::OwnName(name) => self.connect_slowly(caller, socket, move |socket| {
                 rustix::net::connect(socket, &name)
             }),
             Address::Internet(address) => {
                 let outbox = self.workers.outbox();
-                self.connect_slowly(call, socket, move |socket| {
+                let word = self.word_of(caller, &socket, address)?;
+                self.connect_slowly(caller, socket, move |socket| {
                     let connected = rustix::net::connect(socket, &address);
+                    if let Some(word) = word
+                        && matches!(connected, Ok(()) | Err(Errno::INPROGRESS))
+                    {
+                        word.send(socket);
+                    }
                     if let Err(errno) = connected
                         && let Some(refusal) = network_refusal(address, errno)
                     {
@@ -74,16 +80,15 @@ impl Broker<'_> {
                     connected
                 })
             }
-            Address::Other(bytes) => {
-                sys::connect_raw(socket.as_fd(), &bytes)?;
-                value(0)
-            }
+            Address::Other(bytes) => self.connect_slowly(caller, socket, move |socket| {
+                sys::connect_raw(socket.as_fd(), &bytes)
+            }),
         }
     }
 
     fn connect_slowly(
         &mut self,
-        call: &Notification,
+        caller: &Caller<'_>,
         socket: OwnedFd,
         connect: impl FnOnce(&OwnedFd) -> Result<(), Errno> + Send + 'static,
     ) -> Outcome {
@@ -93,10 +98,30 @@ impl Broker<'_> {
             rustix::net::sockopt::socket_type(&socket)? != rustix::net::SocketType::DGRAM;
         let operation = move || connect(&socket).map(|()| Answer::Value(0));
         if may_wait {
-            self.workers.run(&self.listener, call, operation)?;
+            self.workers.run(&self.listener, caller, operation)?;
             return Ok(Done::Later);
         }
         operation().map(Done::Now)
+    }
+
+    /// A socket of another network, handed in by somebody, stays as it is.
+    fn own_network(&mut self, socket: &OwnedFd) -> Result<(), Errno> {
+        let is_foreign = match (sys::namespace_of(socket.as_fd()), self.network) {
+            (Ok(its), Some(own)) => its != own,
+            // A kernel that cannot tell.
+            (Err(Errno::NOPROTOOPT), _) | (_, None) => false,
+            (Err(errno), _) => return Err(errno),
+        };
+        if !is_foreign {
+            return Ok(());
+        }
+        self.note(Refusal::new(
+            RefusalKind::Socket,
+            Operation::Connect,
+            "a socket that was handed in",
+            "socket of the host",
+        ));
+        Err(Errno::ACCESS)
     }
 
     /// The socket at `path`, if it was bound in this sandbox.
@@ -129,6 +154,7 @@ impl Broker<'_> {
     ) -> Outcome {
         let address = read_address(caller, address, length)?;
         let socket = caller.open_file(as_descriptor(number))?;
+        self.own_network(&socket)?;
         match address {
             Address::Path(path) => self.bind_path(caller, &socket, &path)?,
             Address::OwnName(name) => rustix::net::bind(&socket, &name)?,
@@ -206,10 +232,12 @@ fn parse_address(bytes: Vec<u8>) -> Result<Address, Errno> {
                 port(&bytes),
             )))
         }
-        AddressFamily::INET6 if bytes.len() >= 28 => {
+        // Without the scope it is as long as in RFC 2133, which the kernel takes.
+        AddressFamily::INET6 if bytes.len() >= 24 => {
             let ip: [u8; 16] = bytes[8..24].try_into().map_err(|_| Errno::INVAL)?;
             let flow = u32::from_be_bytes(bytes[4..8].try_into().map_err(|_| Errno::INVAL)?);
-            let scope = u32::from_ne_bytes(bytes[24..28].try_into().map_err(|_| Errno::INVAL)?);
+            let scope = bytes.get(24..28).map_or(Ok([0; 4]), TryInto::try_into);
+            let scope = u32::from_ne_bytes(scope.map_err(|_| Errno::INVAL)?);
             Ok(Address::Internet(
                 std::net::SocketAddrV6::new(ip.into(), port(&bytes), flow, scope).into(),
             ))

@@ -1,48 +1,80 @@
 //! Threads for the few operations that may wait for somebody else, such as
 //! opening a pipe or connecting to a busy server.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ringfence_sys::Errno;
-use ringfence_sys::seccomp::{Answer, Listener, Notification};
+use ringfence_sys::seccomp::{Answer, Listener};
+use rustix::process::Pid;
 
+use super::caller::Caller;
 use crate::wire::Refusal;
 
 /// The most operations that may wait at a time.
-const MOST_WORKERS: usize = 256;
+const MOST_WORKERS: usize = 2048;
+/// The most of one process, so that it does not take those of others.
+const MOST_OF_ONE: usize = 1024;
 /// Enough for a few system calls.
 const STACK: usize = 64 * 1024;
+
+/// How many are under way, by the process they are for.
+#[derive(Default)]
+struct Running {
+    all: usize,
+    of_one: HashMap<Pid, usize>,
+}
+
+impl Running {
+    fn begin(&mut self, process: Pid) -> Result<(), Errno> {
+        let own = self.of_one.get(&process).copied().unwrap_or(0);
+        if self.all >= MOST_WORKERS || own >= MOST_OF_ONE {
+            return Err(Errno::AGAIN);
+        }
+        self.all += 1;
+        self.of_one.insert(process, own + 1);
+        Ok(())
+    }
+
+    fn end(&mut self, process: Pid) {
+        self.all = self.all.saturating_sub(1);
+        match self.of_one.get_mut(&process) {
+            Some(own) if *own > 1 => *own -= 1,
+            _ => {
+                self.of_one.remove(&process);
+            }
+        }
+    }
+}
 
 /// The threads under way and what they have to report.
 #[derive(Default)]
 pub(super) struct Workers {
-    running: Arc<AtomicUsize>,
+    running: Arc<Mutex<Running>>,
     refusals: Arc<Mutex<Vec<Refusal>>>,
 }
 
 impl Workers {
-    /// Runs `operation` on a thread of its own, which answers `call`.
+    /// Runs `operation` on a thread of its own, which answers the caller.
     pub(super) fn run(
         &self,
         listener: &Arc<Listener>,
-        call: &Notification,
+        caller: &Caller<'_>,
         operation: impl FnOnce() -> Result<Answer, Errno> + Send + 'static,
     ) -> Result<(), Errno> {
-        if self.running.load(Ordering::Relaxed) >= MOST_WORKERS {
-            return Err(Errno::AGAIN);
-        }
-        self.running.fetch_add(1, Ordering::Relaxed);
-        let (listener, call, running) = (Arc::clone(listener), *call, Arc::clone(&self.running));
+        let process = caller.process()?;
+        lock(&self.running).begin(process)?;
+        let (listener, call) = (Arc::clone(listener), *caller.call());
+        let running = Arc::clone(&self.running);
         let started = std::thread::Builder::new()
             .stack_size(STACK)
             .spawn(move || {
                 let answer = operation().unwrap_or_else(Answer::Fail);
                 let _ = listener.answer(&call, answer);
-                running.fetch_sub(1, Ordering::Relaxed);
+                lock(&running).end(process);
             });
         if started.is_err() {
-            self.running.fetch_sub(1, Ordering::Relaxed);
+            lock(&self.running).end(process);
             return Err(Errno::AGAIN);
         }
         Ok(())
@@ -54,6 +86,31 @@ impl Workers {
     }
 
     pub(super) fn take_refusals(&self) -> Vec<Refusal> {
-        std::mem::take(&mut *self.refusals.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.refusals))
+    }
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_process_cannot_take_every_place() {
+        let [one, other] = [2, 3].map(|number| Pid::from_raw(number).unwrap());
+        let mut running = Running::default();
+        let begun = (0..MOST_OF_ONE + 5).filter(|_| running.begin(one).is_ok());
+        assert_eq!(begun.count(), MOST_OF_ONE);
+        running.begin(other).unwrap();
+        running.end(one);
+        running.begin(one).unwrap();
+        for _ in 0..MOST_OF_ONE {
+            running.end(one);
+        }
+        running.end(other);
+        assert_eq!((running.all, running.of_one.len()), (0, 0));
     }
 }

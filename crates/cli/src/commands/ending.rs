@@ -1,0 +1,121 @@
+//! What people are told once a command has ended.
+
+use ringfence_audit::{Refusal, RefusalKind};
+use ringfence_policy::Reason;
+use ringfence_runtime::{ExitReason, Report};
+
+use crate::output;
+
+/// Reasons that an entry for the very host and port lifts.
+const LIFTED_BY_AN_ENTRY: [Reason; 3] = [
+    Reason::NetworkClosed,
+    Reason::NotInAllowlist,
+    Reason::PortNotAllowed,
+];
+
+/// What the sandbox refuses connections with that has no network at all.
+const CLOSED: &str = "network is closed";
+
+/// What to do about refusals, in the words of a command line.
+pub(crate) struct Advice {
+    /// Where all of them are told.
+    pub(crate) everything: &'static str,
+    /// Where a rule of a policy goes.
+    pub(crate) rules: &'static str,
+    /// How to allow `host:port`.
+    pub(crate) host: fn(&str) -> String,
+}
+
+impl Advice {
+    /// What would lift a refusal, where something can.
+    fn against(&self, refusal: &Refusal) -> Option<String> {
+        let name = refusal.rule.strip_prefix("protected name ");
+        let unprotect = |name| {
+            let name = output::printable(name);
+            let rule = format!("filesystem: {{write: {{unprotect: [\"{name}\"]}}}}");
+            format!("{rule}  {}", self.rules)
+        };
+        let code = refusal.rule.split(':').next().unwrap_or_default();
+        let is_lifted = refusal.kind == RefusalKind::Network
+            && refusal.operation == "connect"
+            && LIFTED_BY_AN_ENTRY
+                .iter()
+                .any(|reason| code == reason.code());
+        name.map(unprotect)
+            .or_else(|| is_lifted.then(|| (self.host)(&output::printable(&refusal.subject))))
+    }
+}
+
+/// Says why a command did not start, or was ended.
+pub(crate) fn explain_start_failure(report: &Report) {
+    let program = report
+        .command
+        .first()
+        .map(|program| output::printable(program))
+        .unwrap_or_default();
+    match report.exit.reason {
+        ExitReason::NotFound => output::tell!("ringfence: {program}: command not found"),
+        ExitReason::NotExecutable => output::tell!("ringfence: {program}: cannot be executed"),
+        ExitReason::TimeLimit => output::tell!("ringfence: {program}: ended by the time limit"),
+        ExitReason::Exited | ExitReason::Signalled => {}
+    }
+}
+
+/// Without lookups of names that were then connected to: that says it all.
+fn telling(refusals: &[Refusal]) -> Vec<&Refusal> {
+    let is_connected = |name: &str| {
+        refusals.iter().any(|other| {
+            let host = other.subject.rsplit_once(':').map(|(host, _)| host);
+            other.operation == "connect" && host == Some(name)
+        })
+    };
+    refusals
+        .iter()
+        .filter(|refusal| refusal.operation != "look-up" || !is_connected(&refusal.subject))
+        .collect()
+}
+
+/// The short block at the end: what, how often, by which rule, what to add.
+pub(crate) fn show_refusals(report: &Report, advice: &Advice) {
+    const MOST_SHOWN: usize = 10;
+    if report.refusals.is_empty() && report.more_refusals == 0 {
+        return;
+    }
+    let telling = telling(&report.refusals);
+    let rows: Vec<Vec<String>> = telling
+        .iter()
+        .take(MOST_SHOWN)
+        .map(|refusal| {
+            let times = format!("×{}", refusal.count);
+            vec![
+                format!("  {}", refusal.operation),
+                refusal.subject.clone(),
+                times,
+                refusal.rule.clone(),
+            ]
+        })
+        .collect();
+    output::tell!("ringfence: refused:\n{}", output::columns(&rows));
+    let unshown =
+        u64::try_from(telling.len().saturating_sub(MOST_SHOWN)).unwrap_or(0) + report.more_refusals;
+    if unshown > 0 {
+        output::tell!(
+            "  … and {unshown} more (all of them: {})",
+            advice.everything
+        );
+    }
+    let mut lines: Vec<String> = report
+        .refusals
+        .iter()
+        .filter_map(|refusal| advice.against(refusal))
+        .collect();
+    // No name is known where names cannot be looked up.
+    if report.refusals.iter().any(|refusal| refusal.rule == CLOSED) {
+        lines.push((advice.host)("HOST"));
+    }
+    lines.sort();
+    lines.dedup();
+    for line in lines.iter().take(MOST_SHOWN) {
+        output::tell!("  to allow: {line}");
+    }
+}

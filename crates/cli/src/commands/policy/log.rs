@@ -1,0 +1,114 @@
+//! `ringfence policy log`: what was let out and what was not.
+
+mod follow;
+mod table;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use ringfence_audit::{Filter, Grouped, ReadError, Records, RunPrefix, Timestamp, Verdict};
+use ringfence_policy::TimeSpan;
+use ringfence_runtime::audit_folder;
+use ringfence_sandbox::Host;
+
+use crate::error::Failure;
+use crate::output;
+
+/// Show which destinations were allowed or refused, by which rule and how often
+///
+/// What sandboxes of this user tried to reach is kept in
+/// ~/.local/state/ringfence/audit, or below `XDG_STATE_HOME` where that is set.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ringfence policy log                       every destination, the latest last
+  ringfence policy log --blocked --since 1h  what was refused in the last hour
+  ringfence policy log --follow              each decision as it is made
+  ringfence policy log --json | jq '.blocked[].host'")]
+pub(crate) struct LogArgs {
+    /// Print each event as it comes, until interrupted; older ones first with
+    /// --since or --limit
+    #[arg(short, long)]
+    follow: bool,
+    /// Only the sandbox with this name
+    #[arg(long, value_name = "NAME", conflicts_with = "run")]
+    sandbox: Option<String>,
+    /// Only the run with this id, or whose id begins like this
+    #[arg(long, value_name = "ID")]
+    run: Option<RunPrefix>,
+    /// Only what was refused
+    #[arg(long)]
+    blocked: bool,
+    /// Only what happened in this time until now, such as 10m or 2h30m
+    #[arg(long, value_name = "DURATION")]
+    since: Option<TimeSpan>,
+    /// Only the last so many
+    #[arg(long, value_name = "N")]
+    limit: Option<NonZeroUsize>,
+    /// Print JSON; with --follow, one event on each line
+    #[arg(long)]
+    json: bool,
+}
+
+impl LogArgs {
+    fn filter(&self) -> Filter {
+        Filter {
+            since: self
+                .since
+                .map(|span| Timestamp::now().minus(span.as_duration())),
+            run: self.run.clone(),
+            sandbox: self.sandbox.clone(),
+            verdict: self.blocked.then_some(Verdict::Refused),
+        }
+    }
+}
+
+pub(crate) fn main(arguments: &LogArgs) -> ExitCode {
+    let shown = if arguments.follow {
+        follow::main(arguments)
+    } else {
+        show(arguments)
+    };
+    match shown {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.show(arguments.json),
+    }
+}
+
+fn folder() -> Result<PathBuf, Failure> {
+    let host = Host::look(std::env::var_os("HOME").map(PathBuf::from))?;
+    Ok(audit_folder(&|name| std::env::var_os(name), &host))
+}
+
+fn show(arguments: &LogArgs) -> Result<(), Failure> {
+    let mut records = Records::open(&folder()?, arguments.filter())?;
+    let mut grouped = Grouped::default();
+    for event in records.by_ref() {
+        grouped.add(&event?);
+    }
+    let mut rows = table::rows(grouped);
+    let most = arguments.limit.map_or(usize::MAX, NonZeroUsize::get);
+    rows.drain(..rows.len().saturating_sub(most));
+    if arguments.json {
+        output::print_json(&table::sections(&rows));
+    } else if rows.is_empty() {
+        output::tell!("ringfence: the audit log has no such decisions");
+    } else {
+        output::print_text(&table::table(&rows));
+    }
+    tell_skipped(records.skipped());
+    Ok(())
+}
+
+/// Says that there was more in the log than could be read.
+fn tell_skipped(lines: u64) {
+    if lines > 0 {
+        output::tell!("ringfence: {lines} lines of the audit log are torn or of another format");
+    }
+}
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Self {
+        Self::new(error.code(), error.to_string(), error.hint())
+    }
+}

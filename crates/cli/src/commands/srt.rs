@@ -1,0 +1,159 @@
+//! The command line of `srt`: its settings, flags and exit codes, upon the
+//! same sandbox as `ringfence run`.
+//!
+//! Its words before the command are srt's; from the first word of the command
+//! on everything is the command's own.
+
+mod arguments;
+mod control;
+mod debug;
+mod shell;
+mod words;
+
+use std::ffi::{OsStr, OsString};
+use std::process::ExitCode;
+
+use data_encoding::BASE64;
+use ringfence_audit::RunId;
+use ringfence_runtime::{
+    EgressRequest, ProxyToken, Report, RunRequest, SrtInputs, SrtLoaded, Terminal, run,
+};
+use ringfence_sandbox::{Intercept, ProxyUser, Weaker};
+
+use self::control::Control;
+use self::debug::Debug;
+use super::ending::{Advice, explain_start_failure, show_refusals};
+use super::run::{find_parents, passed_environment, with_examination};
+use super::scope::Here;
+use crate::error::Failure;
+
+pub(super) use self::arguments::SrtArgs;
+
+/// For whatever keeps the command from being run.
+const NOT_RUN: u8 = 1;
+/// Characters of the command that the proxies are shown as a name.
+const SHOWN_OF_COMMAND: usize = 100;
+
+const ADVICE: Advice = Advice {
+    everything: "ringfence policy log --blocked",
+    rules: "in a file that RINGFENCE_POLICY names",
+    host: |host| format!("{host:?} in network.allowedDomains of the settings"),
+};
+
+/// Runs it; `words` start with the program's name.
+pub(crate) fn main(words: Vec<OsString>) -> ExitCode {
+    let arguments = match SrtArgs::parse(words) {
+        Ok(arguments) => arguments,
+        Err(error) => return error.show(NOT_RUN),
+    };
+    match start(&arguments) {
+        Ok(report) => {
+            explain_start_failure(&report);
+            show_refusals(&report, &ADVICE);
+            ExitCode::from(report.exit.code)
+        }
+        Err(failure) => failure.exiting(NOT_RUN).show(false),
+    }
+}
+
+fn start(arguments: &SrtArgs) -> Result<Report, Failure> {
+    let debug = Debug::new(arguments.debug);
+    let here = Here::look(None)?;
+    let inputs = SrtInputs {
+        settings: arguments.settings.clone(),
+        hide: here
+            .audit_folder_to_hide()
+            .map(ToOwned::to_owned)
+            .into_iter()
+            .collect(),
+    };
+    let loaded = inputs.load(&here.sources())?;
+    debug.show_policy(&loaded);
+    let control = arguments.control_fd.map(Control::open).transpose()?;
+    let command = arguments.command()?;
+    debug.say(|| format!("Command: {}", command.display()));
+    let report = run_command(&command, loaded, here, control, debug)?;
+    debug.show_layers(&report);
+    Ok(report)
+}
+
+fn run_command(
+    command: &OsStr,
+    loaded: SrtLoaded,
+    here: Here,
+    control: Option<Control>,
+    debug: Debug,
+) -> Result<Report, Failure> {
+    let parents = loaded.settings.network.parent_proxy.unwrap_or_default();
+    let token = token()?;
+    let rest = loaded.rest;
+    run(RunRequest {
+        policy: &loaded.policy,
+        host: &here.host,
+        command: vec!["bash".into(), "-c".into(), command.to_owned()],
+        working_folder: here.working_folder,
+        environment: passed_environment(loaded.policy.environment()),
+        terminal: Terminal::Auto,
+        untouchable: loaded.untouchable,
+        weaker: Weaker::default(),
+        egress: EgressRequest {
+            intercept: Intercept::Always,
+            proxy_user: ProxyUser::Named {
+                name: user_name(command),
+                password: token.clone(),
+            },
+            token: Some(ProxyToken {
+                realm: "srt",
+                password: token,
+            }),
+            parents: Some(find_parents(Some(parents))),
+            name: None,
+            audit_folder: here.audit_folder,
+            changes: control.map(|control| control.into_changes(rest, debug)),
+            observer: debug.observer(),
+        },
+    })
+    .map_err(with_examination)
+}
+
+/// What the proxies are shown as a password: known inside this sandbox only.
+fn token() -> Result<String, Failure> {
+    match RunId::random() {
+        Ok(random) => Ok(random.to_string()),
+        Err(error) => Err(Failure::new(
+            "no-random-numbers",
+            error.to_string(),
+            "see what this machine can enforce: ringfence doctor",
+        )),
+    }
+}
+
+/// The name that tells which command asks, as srt makes it.
+fn user_name(command: &OsStr) -> String {
+    let text = command.to_string_lossy();
+    let start: String = text.chars().take(SHOWN_OF_COMMAND).collect();
+    format!("srt.{}", BASE64.encode(start.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_proxies_are_shown_the_start_of_the_command() {
+        assert_eq!(
+            user_name(OsStr::new("env | sort; exit 9")),
+            "srt.ZW52IHwgc29ydDsgZXhpdCA5"
+        );
+        let long = "ä".repeat(SHOWN_OF_COMMAND + 1);
+        let shown = user_name(OsStr::new(&long));
+        let shown = BASE64.decode(shown.trim_start_matches("srt.").as_bytes());
+        assert_eq!(shown.unwrap(), "ä".repeat(SHOWN_OF_COMMAND).as_bytes());
+    }
+
+    #[test]
+    fn g5_no_two_runs_have_the_same_token() {
+        assert_ne!(token().unwrap(), token().unwrap());
+        assert_eq!(token().unwrap().len(), 32);
+    }
+}

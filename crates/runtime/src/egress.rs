@@ -1,0 +1,317 @@
+//! The way out of a run: the sandbox's sockets, served under its policy.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ringfence_audit::{Digest, Log, LogError, Observer, Process, Recorder, RunId, Text};
+use ringfence_egress::{self as egress, ParentError, ParentProxies, ProxyToken, Service, Settings};
+use ringfence_policy::{AuditLevel, Policy, Resolved};
+use ringfence_sandbox::{self as sandbox, Intercept, ProxyUser, Running, SpawnError};
+use ringfence_sys::{self as sys, Errno};
+use rustix::process::Resource;
+use sha2::{Digest as _, Sha256};
+
+use crate::run::RunError;
+
+/// What a run that may reach something needs to know.
+#[derive(Default)]
+pub struct EgressRequest {
+    /// When connections are intercepted.
+    pub intercept: Intercept,
+    /// What clients of the loopback proxies must show.
+    pub token: Option<ProxyToken>,
+    /// The same, in the variables that tell of the proxies.
+    pub proxy_user: ProxyUser,
+    /// Finds the host's own proxies.
+    pub parents: Option<Parents>,
+    /// What the sandbox is called in the log.
+    pub name: Option<String>,
+    /// Where decisions are written down.
+    pub audit_folder: PathBuf,
+    /// Where other policies come from while the command runs.
+    pub changes: Option<Changes>,
+    /// Who is told of every decision.
+    pub observer: Option<Observer>,
+}
+
+/// Calls back with each new policy until there are no more. Runs on a thread
+/// of its own.
+pub type Changes = Box<dyn FnOnce(&dyn Fn(Resolved<Policy>)) + Send>;
+
+/// Finds the host's own proxies, whose addresses may hold passwords. It is
+/// called after the sandbox was made, so that its init, which begins as a copy
+/// of this process, has none of them in its memory.
+pub type Parents = Box<dyn FnOnce() -> Result<ParentProxies, ParentError> + Send>;
+
+/// Why there is no way out. Nothing was run.
+#[derive(Debug, thiserror::Error)]
+pub enum EgressError {
+    /// Decisions could not be written down.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The host's own proxies cannot be used.
+    #[error(transparent)]
+    Parents(#[from] ParentError),
+    /// No name for the run.
+    #[error("cannot make up a name for this run: {0}")]
+    RunId(ringfence_audit::RunIdError),
+    /// The host's own addresses are not known, so they could not be kept from.
+    #[error("cannot list this machine's addresses: {0}")]
+    HostAddresses(Errno),
+    /// The service did not start.
+    #[error("cannot serve the sandbox's network: {0}")]
+    Serve(io::Error),
+}
+
+impl EgressError {
+    /// A stable name for this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Log(error) => error.code(),
+            Self::Parents(error) => error.code(),
+            Self::RunId(_) | Self::HostAddresses(_) | Self::Serve(_) => "egress-unavailable",
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Log(error) => error.hint(),
+            Self::Parents(error) => error.hint(),
+            _ => "run it with the network closed: --no-network",
+        }
+    }
+}
+
+/// A way out that nobody uses yet.
+pub(crate) struct Prepared {
+    policy: Arc<Resolved<Policy>>,
+    recorder: Arc<Recorder>,
+    settings: Settings,
+    parents: Option<Parents>,
+    own_addresses: Vec<IpAddr>,
+    changes: Option<Changes>,
+}
+
+/// A way out in use.
+pub(crate) struct Outlet {
+    service: Option<Service>,
+    recorder: Arc<Recorder>,
+}
+
+impl Prepared {
+    /// Makes sure that decisions can be made and written down.
+    pub(crate) fn new(
+        policy: &Resolved<Policy>,
+        request: EgressRequest,
+    ) -> Result<Self, EgressError> {
+        let log = open_log(policy, &request.audit_folder)?;
+        let run = RunId::random().map_err(EgressError::RunId)?;
+        let own_addresses = sys::own_addresses().map_err(EgressError::HostAddresses)?;
+        Ok(Self {
+            policy: Arc::new(policy.clone().with_host_addresses(own_addresses.clone())),
+            recorder: Arc::new(
+                Recorder::new(log, run, request.name.as_deref()).observed_by(request.observer),
+            ),
+            settings: Settings {
+                limits: limits(policy.limits()),
+                parents: ParentProxies::default(),
+                token: request.token,
+            },
+            parents: request.parents,
+            own_addresses,
+            changes: request.changes,
+        })
+    }
+
+    /// Serves the sockets of a sandbox.
+    pub(crate) fn serve(mut self, inlets: sandbox::Inlets) -> Result<Outlet, EgressError> {
+        let limits = &mut self.settings.limits;
+        limits.connections = limits.connections.min(room_for_connections());
+        if let Some(find) = self.parents.take() {
+            self.settings.parents = find()?;
+        }
+        let inlets = egress::Inlets {
+            transparent: inlets.transparent,
+            proxies: inlets.proxies,
+            names: inlets.names.into_iter().map(name_socket).collect(),
+            callers: Some(Box::new(Callers(inlets.callers))),
+        };
+        let recorder = Arc::clone(&self.recorder);
+        let service = Service::start(inlets, self.policy, self.recorder, self.settings)
+            .map_err(EgressError::Serve)?;
+        if let Some(changes) = self.changes {
+            let handle = service.handle();
+            let own = self.own_addresses;
+            let follow = move || {
+                changes(&|policy| {
+                    let policy = policy.with_host_addresses(own.iter().copied());
+                    handle.replace_policy(Arc::new(policy));
+                });
+            };
+            std::thread::Builder::new()
+                .name("changes".to_owned())
+                .spawn(follow)
+                .map_err(EgressError::Serve)?;
+        }
+        Ok(Outlet {
+            service: Some(service),
+            recorder,
+        })
+    }
+}
+
+/// A way out while the sandbox starts.
+pub(crate) enum Opening {
+    /// There is none to open, or not yet.
+    Waiting(Option<Box<Prepared>>),
+    /// It is open.
+    Open(Outlet),
+    /// It could not be opened.
+    Failed(EgressError),
+}
+
+impl Opening {
+    pub(crate) fn of(way_out: Option<Prepared>) -> Self {
+        Self::Waiting(way_out.map(Box::new))
+    }
+
+    /// Opens it; false when that failed.
+    pub(crate) fn serve(&mut self, inlets: sandbox::Inlets) -> bool {
+        let Self::Waiting(way_out) = self else {
+            return false;
+        };
+        let Some(way_out) = way_out.take() else {
+            return false;
+        };
+        *self = match way_out.serve(inlets) {
+            Ok(outlet) => Self::Open(outlet),
+            Err(error) => Self::Failed(error),
+        };
+        matches!(self, Self::Open(_))
+    }
+
+    /// The way out of a sandbox that started, or why it did not.
+    pub(crate) fn finish(
+        self,
+        running: Result<Running, SpawnError>,
+    ) -> Result<(Running, Option<Outlet>), RunError> {
+        match (self, running) {
+            (Self::Failed(error), _) => Err(error.into()),
+            (_, Err(error)) => Err(error.into()),
+            (Self::Open(outlet), Ok(running)) => Ok((running, Some(outlet))),
+            (Self::Waiting(_), Ok(running)) => Ok((running, None)),
+        }
+    }
+}
+
+impl Outlet {
+    /// Ends every connection and writes down what was only counted.
+    pub(crate) fn close(mut self) -> Arc<Recorder> {
+        self.service.take();
+        // Decisions were written before they took effect; this is the rest.
+        let _ = self.recorder.finish();
+        self.recorder
+    }
+}
+
+/// The policy's limits on connections, and ours where it has none.
+fn limits(policy: &ringfence_policy::Limits) -> egress::Limits {
+    let default = egress::Limits::default();
+    let number = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
+    let connections = policy.connections.as_ref().map(|count| number(count.get()));
+    let names = policy
+        .wildcard_names
+        .as_ref()
+        .map(|count| number(count.get()));
+    let idle = policy
+        .connection_idle
+        .as_ref()
+        .map(|span| span.as_duration());
+    egress::Limits {
+        connections: connections.unwrap_or(default.connections),
+        idle_time: idle.or(default.idle_time),
+        total_time: policy
+            .connection_time
+            .as_ref()
+            .map(|span| span.as_duration()),
+        names: egress::BudgetSettings {
+            names: names.unwrap_or(default.names.names),
+            ..default.names
+        },
+        ..default
+    }
+}
+
+/// Each connection takes a descriptor on both sides. As many as this process
+/// may have are made available to it; the sandbox took its own limit along
+/// when it started.
+fn room_for_connections() -> usize {
+    const OWN: u64 = 64;
+    let mut limit = rustix::process::getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    let _ = rustix::process::setrlimit(Resource::Nofile, limit);
+    let available = rustix::process::getrlimit(Resource::Nofile).current;
+    let most = available.unwrap_or(u64::MAX).saturating_sub(OWN) / 2;
+    usize::try_from(most).unwrap_or(usize::MAX).max(1)
+}
+
+/// Where decisions go; nowhere if the policy says so.
+fn open_log(policy: &Resolved<Policy>, folder: &Path) -> Result<Option<Log>, LogError> {
+    match policy.audit().value {
+        AuditLevel::Off => Ok(None),
+        _ => Log::open(folder).map(Some),
+    }
+}
+
+struct NameSocket(OwnedFd);
+
+fn name_socket(socket: OwnedFd) -> Box<dyn egress::Datagrams + Send> {
+    Box::new(NameSocket(socket))
+}
+
+impl egress::Datagrams for NameSocket {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
+    fn receive(&self, buffer: &mut [u8]) -> io::Result<egress::Datagram> {
+        let datagram = sys::receive_datagram(self.0.as_fd(), buffer)?;
+        Ok(egress::Datagram {
+            length: datagram.length,
+            truncated: datagram.truncated,
+            source: datagram.source,
+            destination: datagram.destination,
+        })
+    }
+
+    fn send(&self, bytes: &[u8], to: SocketAddr, from: IpAddr) -> io::Result<()> {
+        Ok(sys::send_datagram(self.0.as_fd(), bytes, to, from)?)
+    }
+}
+
+struct Callers(sandbox::Callers);
+
+impl egress::Callers for Callers {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
+    fn next(&self) -> io::Result<Option<(SocketAddr, Process)>> {
+        Ok(self.0.next()?.map(|dialled| {
+            let process = Process {
+                pid: dialled.pid,
+                executable: dialled.executable.as_deref().map(Text::new),
+                argv_sha256: dialled.arguments.as_deref().map(sum),
+            };
+            (dialled.local, process)
+        }))
+    }
+}
+
+fn sum(bytes: &[u8]) -> Digest {
+    <[u8; 32]>::from(Sha256::digest(bytes)).into()
+}

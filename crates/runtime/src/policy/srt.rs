@@ -1,0 +1,399 @@
+//! The policy of the `srt` command line: settings upon the base alone.
+//!
+//! No profile stands below them, so nothing is writable but what they name and
+//! the few folders that srt always has.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use ringfence_policy::{
+    FlagLayer, Layer, LayerKind, Origin, PathContext, PathRule, Policy, Resolved, Sourced,
+    SrtSettings, SrtSource, base_layer, read_srt, read_variables, resolve, variables,
+};
+
+use super::{PolicyInputs, PolicyLoadError, Sources, hidden_places_of, read_file, read_policy};
+
+/// Settings that are used where nobody names others, in the home folder.
+const DEFAULT_SETTINGS: &str = ".srt-settings.json";
+/// Writable wherever they exist, in the home folder.
+const HOME_FOLDERS: [&str; 2] = [".npm/_logs", ".claude/debug"];
+/// The folder for temporary files that srt tells of.
+const TEMPORARY: &str = "/tmp/claude";
+/// The folder above it.
+const TEMPORARY_PARENT: &str = "/tmp";
+
+/// What that command line gave.
+#[derive(Debug, Clone, Default)]
+pub struct SrtInputs {
+    /// The named settings file.
+    pub settings: Option<PathBuf>,
+    /// Further hidden places.
+    pub hide: Vec<PathBuf>,
+}
+
+/// A policy from settings, and what else they say.
+#[derive(Debug)]
+pub struct SrtLoaded {
+    /// The policy.
+    pub policy: Resolved<Policy>,
+    /// The settings as written.
+    pub settings: SrtSettings,
+    /// The file they were read from; without one, srt's own defaults hold.
+    pub file: Option<PathBuf>,
+    /// Files that code under this policy must not change or make: they decide
+    /// about this run or the next.
+    pub untouchable: Vec<PathBuf>,
+    /// All but the settings.
+    pub rest: SrtRest,
+}
+
+/// Everything but the settings, kept to resolve later ones while the command
+/// runs.
+#[derive(Debug, Clone)]
+pub struct SrtRest {
+    layers: Vec<Layer>,
+    ceiling: Option<Layer>,
+    paths: PathContext,
+}
+
+impl SrtInputs {
+    /// Reads everything and resolves it.
+    pub fn load(&self, sources: &Sources<'_>) -> Result<SrtLoaded, PolicyLoadError> {
+        let place = self.place(sources);
+        let text = place.read()?;
+        let name = text.as_ref().map_or("srt's defaults".to_owned(), |_| {
+            place.path.display().to_string()
+        });
+        let rest = self.rest(sources)?;
+        let read = rest.read(text.as_deref(), &name)?;
+        let defaults = defaults(&read.layer, sources);
+        let mut layers = rest.layers.clone();
+        layers.extend([defaults, read.layer]);
+        Ok(SrtLoaded {
+            policy: resolve(layers, rest.ceiling.clone())?,
+            settings: read.settings,
+            untouchable: untouchable(&place, sources),
+            file: text.map(|_| place.path),
+            rest,
+        })
+    }
+
+    fn place(&self, sources: &Sources<'_>) -> Place {
+        match settings_path(self.settings.as_deref(), sources) {
+            Some(path) => Place {
+                path,
+                may_be_missing: false,
+            },
+            None => Place {
+                path: sources.paths.home.join(DEFAULT_SETTINGS),
+                may_be_missing: true,
+            },
+        }
+    }
+
+    fn rest(&self, sources: &Sources<'_>) -> Result<SrtRest, PolicyLoadError> {
+        let paths = &sources.paths;
+        let mut layers = vec![base_layer(paths)];
+        layers.extend(
+            sources
+                .other_home
+                .as_deref()
+                .map(|home| hidden_places_of(home, paths)),
+        );
+        if let Some(path) = (sources.variable)(variables::POLICY) {
+            layers.push(read_policy(Path::new(&path), LayerKind::Policy, paths)?);
+        }
+        layers.extend(read_variables(sources.variable)?);
+        let hide = self.hide.iter().map(|path| path.display().to_string());
+        let flags = FlagLayer {
+            hide: hide.collect(),
+            ..FlagLayer::default()
+        };
+        layers.push(flags.to_layer(paths)?);
+        Ok(SrtRest {
+            layers,
+            ceiling: PolicyInputs::default().ceiling(sources)?,
+            paths: paths.clone(),
+        })
+    }
+}
+
+impl SrtRest {
+    /// The policy that holds with other settings. Only its network part can
+    /// take the place of another's while a command runs.
+    pub fn resolve(&self, text: &str, name: &str) -> Result<Resolved<Policy>, PolicyLoadError> {
+        let mut layers = self.layers.clone();
+        layers.push(self.read(Some(text), name)?.layer);
+        Ok(resolve(layers, self.ceiling.clone())?)
+    }
+
+    fn read(&self, text: Option<&str>, name: &str) -> Result<SrtSource, PolicyLoadError> {
+        let origin = Origin::new(LayerKind::SrtSettings, name);
+        let own = || serde_json::to_string(&SrtSettings::default()).unwrap_or_default();
+        let text = text.map_or_else(own, str::to_owned);
+        Ok(read_srt(&text, &origin, &self.paths)?)
+    }
+}
+
+/// The settings file that is named: by a flag, or else by the variable.
+pub(super) fn settings_path(named: Option<&Path>, sources: &Sources<'_>) -> Option<PathBuf> {
+    let variable = || {
+        (sources.variable)(variables::KAGENT_SRT_SETTINGS_PATH)
+            .filter(|path| !path.is_empty())
+            .map(PathBuf::from)
+    };
+    named.map(Path::to_path_buf).or_else(variable)
+}
+
+/// Where settings are looked for.
+struct Place {
+    path: PathBuf,
+    may_be_missing: bool,
+}
+
+impl Place {
+    /// Their text; `None` if they are missing and may be.
+    fn read(&self) -> Result<Option<String>, PolicyLoadError> {
+        match read_file(&self.path) {
+            Err(PolicyLoadError::Unreadable { error, .. })
+                if self.may_be_missing && error.kind() == std::io::ErrorKind::NotFound =>
+            {
+                Ok(None)
+            }
+            read => read.map(Some),
+        }
+    }
+}
+
+/// Also the default settings that are not there yet: whoever made them would
+/// decide about the next run.
+fn untouchable(place: &Place, sources: &Sources<'_>) -> Vec<PathBuf> {
+    let mut files = PolicyInputs::default().files(sources);
+    files.extend(std::fs::canonicalize(&place.path));
+    files.push(real(&sources.paths.home).join(DEFAULT_SETTINGS));
+    files
+}
+
+/// The path without links, where there is something.
+fn real(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
+}
+
+/// What srt adds to any settings: a few writable folders and two variables.
+fn defaults(settings: &Layer, sources: &Sources<'_>) -> Layer {
+    let origin = Origin::new(LayerKind::Profile, "srt");
+    let mut layer = Layer::empty(origin.clone());
+    let home = real(&sources.paths.home);
+    let folders = HOME_FOLDERS
+        .into_iter()
+        .filter(|folder| !is_read_denied(settings, &sources.paths.home.join(folder)))
+        .map(|folder| home.join(folder))
+        .chain([PathBuf::from(TEMPORARY)])
+        .filter(|folder| is_own_folder(folder));
+    let rules = folders.map(|folder| Sourced::new(PathRule::Literal(folder), origin.clone()));
+    layer.filesystem.write_allow = Some(rules.collect());
+    let temporary = temporary(settings, sources);
+    for (name, value) in [("SANDBOX_RUNTIME", "1"), ("TMPDIR", &temporary)] {
+        let value = Sourced::new(value.to_owned(), origin.clone());
+        layer.environment.set.insert(name.to_owned(), value);
+    }
+    layer
+}
+
+/// Explicit rules are stronger than what is writable unasked.
+fn is_read_denied(settings: &Layer, folder: &Path) -> bool {
+    let mut denied = settings.filesystem.read_deny.iter();
+    denied.any(|rule| rule.value.matches(folder))
+}
+
+/// A folder and not a link to one, of this user: in a folder that all may
+/// write to, anybody could have put it there.
+fn is_own_folder(path: &Path) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    let is_own =
+        std::fs::symlink_metadata(path).is_ok_and(|about| about.is_dir() && about.uid() == own);
+    is_own && std::fs::canonicalize(path).is_ok_and(|real| real == path)
+}
+
+/// The folder for temporary files: the one that a variable names if it can be
+/// written to, or else srt's, which is made in the private folder.
+fn temporary(settings: &Layer, sources: &Sources<'_>) -> String {
+    let writable = || settings.filesystem.write_allow.iter().flatten();
+    let named = variables::SRT_TEMPORARY
+        .iter()
+        .find_map(|name| (sources.variable)(name).filter(|value| !value.is_empty()));
+    let usable = |path: &String| {
+        let path = Path::new(path);
+        path.is_absolute() && path.is_dir() && writable().any(|rule| rule.value.matches(path))
+    };
+    if let Some(named) = named.filter(usable) {
+        return named;
+    }
+    let shared = PathRule::Literal(TEMPORARY_PARENT.into());
+    let is_shared = writable().any(|rule| rule.value == shared);
+    if is_shared && !is_own_folder(Path::new(TEMPORARY)) {
+        TEMPORARY_PARENT.to_owned()
+    } else {
+        TEMPORARY.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPEN: &str = r#"{"network": {"allowedDomains": ["api.example.org"], "deniedDomains": []},
+        "filesystem": {"denyRead": ["~/.npm"], "allowWrite": [".", "/tmp"], "denyWrite": []}}"#;
+
+    struct Setup {
+        home: tempfile::TempDir,
+        variables: Vec<(&'static str, String)>,
+    }
+
+    impl Setup {
+        fn new() -> Self {
+            Self {
+                home: tempfile::tempdir().unwrap(),
+                variables: Vec::new(),
+            }
+        }
+
+        fn load(&self, settings: Option<PathBuf>) -> Result<SrtLoaded, PolicyLoadError> {
+            let variable = |name: &str| {
+                let found = self.variables.iter().find(|(own, _)| *own == name);
+                found.map(|(_, value)| value.clone())
+            };
+            let sources = Sources {
+                variable: &variable,
+                paths: PathContext {
+                    home: self.home.path().canonicalize().unwrap(),
+                    base: "/w".into(),
+                },
+                other_home: None,
+            };
+            let inputs = SrtInputs {
+                settings,
+                hide: Vec::new(),
+            };
+            inputs.load(&sources)
+        }
+
+        fn write(&self, name: &str, text: &str) -> PathBuf {
+            let path = self.home.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        }
+    }
+
+    fn writable(loaded: &SrtLoaded) -> Vec<String> {
+        let rules = &loaded.policy.filesystem().write_allow;
+        rules.iter().map(|rule| rule.value.to_string()).collect()
+    }
+
+    fn set<'a>(loaded: &'a SrtLoaded, name: &str) -> &'a str {
+        &loaded.policy.environment().set[name].value
+    }
+
+    #[test]
+    fn without_settings_nothing_is_allowed() {
+        let loaded = Setup::new().load(None).unwrap();
+        assert!(loaded.policy.network_is_closed());
+        assert!(!writable(&loaded).contains(&"/w".to_owned()));
+        assert_eq!(loaded.file, None);
+        assert!(loaded.policy.environment().pass_all);
+        assert_eq!(set(&loaded, "SANDBOX_RUNTIME"), "1");
+    }
+
+    #[test]
+    fn settings_are_found_by_flag_then_variable_then_home() {
+        let mut setup = Setup::new();
+        let home = setup.write(DEFAULT_SETTINGS, OPEN);
+        assert_eq!(setup.load(None).unwrap().file, Some(home));
+        let other = setup.write("other.json", OPEN);
+        let name = variables::KAGENT_SRT_SETTINGS_PATH;
+        setup.variables = vec![(name, other.display().to_string())];
+        assert_eq!(setup.load(None).unwrap().file, Some(other));
+        let named = setup.write("named.json", OPEN);
+        let loaded = setup.load(Some(named.clone())).unwrap();
+        assert_eq!(loaded.file, Some(named));
+        setup.variables = vec![(name, "/no/such/file".to_owned())];
+        assert!(setup.load(None).is_err());
+    }
+
+    #[test]
+    fn g10_settings_that_are_there_but_unusable_are_errors() {
+        let setup = Setup::new();
+        for text in ["", "  \n", "{", "{}"] {
+            setup.write(DEFAULT_SETTINGS, text);
+            assert!(setup.load(None).is_err(), "{text:?}");
+        }
+        assert!(setup.load(Some("/no/such/file".into())).is_err());
+    }
+
+    #[test]
+    fn folders_of_srt_are_writable_where_they_exist_and_are_not_hidden() {
+        let setup = Setup::new();
+        for folder in HOME_FOLDERS {
+            std::fs::create_dir_all(setup.home.path().join(folder)).unwrap();
+        }
+        let home = setup.home.path().canonicalize().unwrap();
+        let [logs, debug] = HOME_FOLDERS.map(|folder| home.join(folder).display().to_string());
+        let plain = writable(&setup.load(None).unwrap());
+        assert!(plain.contains(&logs) && plain.contains(&debug), "{plain:?}");
+        setup.write(DEFAULT_SETTINGS, OPEN);
+        let hidden = writable(&setup.load(None).unwrap());
+        assert!(!hidden.contains(&logs) && hidden.contains(&debug));
+        std::fs::remove_dir(home.join(HOME_FOLDERS[1])).unwrap();
+        std::os::unix::fs::symlink("/etc", home.join(HOME_FOLDERS[1])).unwrap();
+        let linked = writable(&setup.load(None).unwrap());
+        assert!(!linked.contains(&debug) && !linked.contains(&"/etc".to_owned()));
+    }
+
+    #[test]
+    fn the_folder_for_temporary_files_can_be_written_to() {
+        let mut setup = Setup::new();
+        assert_eq!(set(&setup.load(None).unwrap(), "TMPDIR"), TEMPORARY);
+        setup.write(DEFAULT_SETTINGS, OPEN);
+        let shared = setup.load(None).unwrap();
+        assert!([TEMPORARY, TEMPORARY_PARENT].contains(&set(&shared, "TMPDIR")));
+        let own = setup.home.path().display().to_string();
+        setup.variables = vec![(variables::SRT_TEMPORARY[0], own.clone())];
+        let within = own.starts_with("/tmp/");
+        assert_eq!(set(&setup.load(None).unwrap(), "TMPDIR") == own, within);
+        setup.variables[0].1 = "/etc".to_owned();
+        assert_ne!(set(&setup.load(None).unwrap(), "TMPDIR"), "/etc");
+    }
+
+    #[test]
+    fn the_lists_of_kagent_add_to_settings_and_stay_when_they_change() {
+        let mut setup = Setup::new();
+        setup.variables = vec![
+            (
+                variables::KAGENT_ALLOWED_DOMAINS,
+                "web.example.org".to_owned(),
+            ),
+            (
+                variables::KAGENT_DENIED_DOMAINS,
+                "api.example.org".to_owned(),
+            ),
+        ];
+        let loaded = setup.load(Some(setup.write("s.json", OPEN))).unwrap();
+        assert_eq!(loaded.policy.network().allow().len(), 2);
+        let changed = OPEN.replace("api.example.org", "other.example.org");
+        let changed = loaded.rest.resolve(&changed, "line 1").unwrap();
+        assert_eq!(changed.network().allow().len(), 2);
+        assert_eq!(changed.network().deny().len(), 1);
+        assert!(loaded.rest.resolve("{}", "line 2").is_err());
+    }
+
+    #[test]
+    fn g4_settings_cannot_be_made_for_the_next_run() {
+        let setup = Setup::new();
+        let home = setup.home.path().canonicalize().unwrap();
+        let missing = home.join(DEFAULT_SETTINGS);
+        assert!(setup.load(None).unwrap().untouchable.contains(&missing));
+        let named = setup.write("named.json", OPEN).canonicalize().unwrap();
+        let files = setup.load(Some(named.clone())).unwrap().untouchable;
+        assert!(files.contains(&named) && files.contains(&missing));
+    }
+}

@@ -17,31 +17,46 @@ enum Need {
     Program(&'static str),
     /// A module of the system's Python.
     PythonModule(&'static str),
+    /// A file at its usual place.
+    File(&'static str),
 }
 
 /// A need and the Debian packages that meet it.
 type Requirement = (Need, &'static [&'static str]);
 
-/// What the tests start.
+/// What the tests and the measurements start.
 const SYSTEM: &[Requirement] = &[
     (Need::Program("bwrap"), &["bubblewrap"]),
+    (
+        Need::File("/etc/ssl/certs/ca-certificates.crt"),
+        &["ca-certificates"],
+    ),
     (Need::Program("curl"), &["curl"]),
+    (Need::Program("dig"), &["bind9-dnsutils"]),
     (Need::Program("gcc"), &["gcc", "libc6-dev"]),
     (Need::Program("git"), &["git"]),
     (Need::Program("ip"), &["iproute2"]),
     (Need::Program("java"), &["default-jdk-headless"]),
     (Need::Program("make"), &["make"]),
     (Need::Program("newuidmap"), &["uidmap"]),
+    (Need::Program("nginx"), &["nginx-light"]),
     (Need::Program("node"), &["nodejs", "npm"]),
+    (Need::Program("openssl"), &["openssl"]),
     (Need::Program("ps"), &["procps"]),
     (Need::Program("python3"), &["python3"]),
     (Need::PythonModule("ensurepip"), &["python3-venv"]),
+    (Need::PythonModule("requests"), &["python3-requests"]),
+    (Need::Program("redis-cli"), &["redis-tools"]),
     (Need::Program("setpriv"), &["util-linux"]),
     (Need::Program("socat"), &["socat"]),
     (Need::Program("sqlite3"), &["sqlite3"]),
+    (Need::Program("ssh"), &["openssh-client"]),
+    (Need::Program("sshd"), &["openssh-server"]),
     (Need::Program("tmux"), &["tmux"]),
     (Need::Program("useradd"), &["passwd"]),
     (Need::Program("vim"), &["vim"]),
+    (Need::Program("wget"), &["wget"]),
+    (Need::Program("wrk"), &["wrk"]),
 ];
 
 /// Runs the command.
@@ -97,6 +112,7 @@ fn names(missing: &[&Requirement]) -> String {
     let name = |(need, _): &&Requirement| match need {
         Need::Program(name) => (*name).to_string(),
         Need::PythonModule(module) => format!("python3's {module}"),
+        Need::File(path) => (*path).to_string(),
     };
     missing.iter().map(name).collect::<Vec<_>>().join(", ")
 }
@@ -107,6 +123,7 @@ fn is_met(need: Need, path: &[PathBuf]) -> bool {
         Need::PythonModule(module) => {
             programs::find("python3", path).is_some_and(|python| can_import(&python, module))
         }
+        Need::File(file) => Path::new(file).exists(),
     }
 }
 
@@ -179,5 +196,7 @@ mod tests {
             Need::PythonModule("sys"),
             &[PathBuf::from("/proc")]
         ));
+        assert!(is_met(Need::File("/proc/self/exe"), &[]));
+        assert!(!is_met(Need::File("/proc/self/nothing"), &[]));
     }
 }

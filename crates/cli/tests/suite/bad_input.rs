@@ -375,20 +375,6 @@ fn nonsense_for_a_host_is_an_error() {
 }
 
 #[test]
-fn a_network_that_cannot_be_opened_yet_is_an_error() {
-    let folder = Folder::new();
-    let text = refused(
-        &folder,
-        &["--allow", "api.example.org"],
-        "network-unavailable",
-    );
-    has(&text, "--no-network");
-    // The hint holds.
-    let flags = ["--allow", "api.example.org", "--no-network"];
-    inside_with(folder.path(), &flags, "exit 5").expect_code(5);
-}
-
-#[test]
 fn limits_that_are_not_enforced_are_an_error() {
     let text = "version: 1\nresources: {memory: 64MiB}\n";
     has(

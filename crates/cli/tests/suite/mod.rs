@@ -2,22 +2,30 @@
 
 mod arena;
 mod bad_input;
+mod clients;
 mod doctor;
+mod egress_attacks;
+mod egress_walkthrough;
 mod exit_codes;
 mod files;
 mod git;
 mod hidden;
 mod host_id;
+mod internet;
+mod internet_servers;
 mod leftovers;
 mod network;
 mod ordinary_work;
 mod policy_commands;
+mod policy_log;
 mod privileges;
 mod protected;
 mod report;
 mod secrets;
 mod signals;
+mod single_ports;
 mod smoke;
+mod srt;
 mod streams;
 mod terminal;
 

@@ -1,0 +1,89 @@
+//! What the servers of a small internet saw.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::server::Service;
+
+/// One TCP connection to a server.
+#[derive(Debug, Clone)]
+pub struct Connection {
+    /// Which server.
+    pub service: Service,
+    /// Who connected.
+    pub from: SocketAddr,
+    /// The address that was dialled.
+    pub to: SocketAddr,
+    /// What the server saw, in order: heads of requests, bodies, names of
+    /// TLS, raw bytes. Long ones are cut.
+    pub saw: Vec<String>,
+}
+
+/// Every connection so far.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Log(Arc<Mutex<Entries>>);
+
+#[derive(Debug, Default)]
+struct Entries {
+    next: u64,
+    connections: BTreeMap<u64, Connection>,
+}
+
+/// One connection while it lasts.
+#[derive(Debug, Clone)]
+pub(super) struct Visit {
+    log: Log,
+    id: u64,
+    pub(super) from: SocketAddr,
+    pub(super) to: SocketAddr,
+}
+
+impl Log {
+    pub(super) fn open(&self, service: Service, from: SocketAddr, to: SocketAddr) -> Visit {
+        let mut entries = self.entries();
+        let id = entries.next;
+        entries.next += 1;
+        let connection = Connection {
+            service,
+            from,
+            to,
+            saw: Vec::new(),
+        };
+        entries.connections.insert(id, connection);
+        Visit {
+            log: self.clone(),
+            id,
+            from,
+            to,
+        }
+    }
+
+    pub(super) fn connections(&self) -> Vec<Connection> {
+        self.entries().connections.values().cloned().collect()
+    }
+
+    pub(super) fn clear(&self) {
+        self.entries().connections.clear();
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Visit {
+    pub(super) fn saw(&self, what: impl Display) {
+        // Gone if the log was cleared in between.
+        if let Some(connection) = self.log.entries().connections.get_mut(&self.id) {
+            connection.saw.push(what.to_string());
+        }
+    }
+
+    pub(super) fn saw_bytes(&self, bytes: &[u8]) {
+        const LONGEST: usize = 16 * 1024;
+        let bytes = &bytes[..bytes.len().min(LONGEST)];
+        self.saw(String::from_utf8_lossy(bytes));
+    }
+}

@@ -10,6 +10,8 @@ use ringfence_policy::{Cidr, HOST_ALIAS, HostName, Target, TargetError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+/// The port of HTTP.
+const WEB: u16 = 80;
 /// The longest answer to `CONNECT` that is read.
 const LONGEST_ANSWER: usize = 16 * 1024;
 
@@ -124,12 +126,12 @@ impl ParentProxies {
     /// The proxy for a destination; `None` means directly.
     pub(crate) fn of(&self, target: &Target, port: u16, kind: Kind) -> Option<&ParentProxy> {
         let proxy = match kind {
-            Kind::Forward => &self.http,
-            Kind::Tunnel => &self.https,
+            Kind::Forward => self.http.as_ref(),
+            // Nothing but plain HTTP is spoken there.
+            Kind::Tunnel if port == WEB => self.http.as_ref().or(self.https.as_ref()),
+            Kind::Tunnel => self.https.as_ref(),
         };
-        proxy
-            .as_ref()
-            .filter(|_| !is_own(target) && !self.is_exempt(target, port))
+        proxy.filter(|_| !is_own(target) && !self.is_exempt(target, port))
     }
 
     fn is_exempt(&self, target: &Target, port: u16) -> bool {
@@ -363,6 +365,8 @@ mod tests {
         let http = proxies.of(&target("a.test"), 80, Kind::Forward).unwrap();
         assert_eq!(http.host.to_string(), "lower.test");
         assert!(proxies.of(&target("a.test"), 443, Kind::Tunnel).is_none());
+        let intercepted = proxies.of(&target("a.test"), 80, Kind::Tunnel).unwrap();
+        assert_eq!(intercepted.host.to_string(), "lower.test");
     }
 
     #[test]

@@ -87,7 +87,7 @@ impl EgressError {
 }
 
 /// A way out that nobody uses yet.
-pub(crate) struct Prepared {
+struct Prepared {
     policy: Arc<Resolved<Policy>>,
     recorder: Arc<Recorder>,
     settings: Settings,
@@ -104,10 +104,7 @@ pub(crate) struct Outlet {
 
 impl Prepared {
     /// Makes sure that decisions can be made and written down.
-    pub(crate) fn new(
-        policy: &Resolved<Policy>,
-        request: EgressRequest,
-    ) -> Result<Self, EgressError> {
+    fn new(policy: &Resolved<Policy>, request: EgressRequest) -> Result<Self, EgressError> {
         let log = open_log(policy, &request.audit_folder)?;
         let run = RunId::random().map_err(EgressError::RunId)?;
         let own_addresses = sys::own_addresses().map_err(EgressError::HostAddresses)?;
@@ -128,7 +125,7 @@ impl Prepared {
     }
 
     /// Serves the sockets of a sandbox.
-    pub(crate) fn serve(mut self, inlets: sandbox::Inlets) -> Result<Outlet, EgressError> {
+    fn serve(mut self, inlets: sandbox::Inlets) -> Result<Outlet, EgressError> {
         let limits = &mut self.settings.limits;
         limits.connections = limits.connections.min(room_for_connections());
         if let Some(find) = self.parents.take() {
@@ -165,29 +162,37 @@ impl Prepared {
 }
 
 /// A way out while the sandbox starts.
-pub(crate) enum Opening {
+pub(crate) enum Opening<'a> {
     /// There is none to open, or not yet.
-    Waiting(Option<Box<Prepared>>),
+    Waiting(Option<Box<Wanted<'a>>>),
     /// It is open.
     Open(Outlet),
     /// It could not be opened.
     Failed(EgressError),
 }
 
-impl Opening {
-    pub(crate) fn of(way_out: Option<Prepared>) -> Self {
-        Self::Waiting(way_out.map(Box::new))
+/// What a way out is made from.
+pub(crate) struct Wanted<'a> {
+    policy: &'a Resolved<Policy>,
+    request: EgressRequest,
+}
+
+impl<'a> Opening<'a> {
+    pub(crate) fn of(policy: &'a Resolved<Policy>, request: EgressRequest) -> Self {
+        Self::Waiting(Some(Box::new(Wanted { policy, request })))
     }
 
-    /// Opens it; false when that failed.
+    /// Opens it; false when that failed. All of it happens here, while the init
+    /// is at work and before the command starts.
     pub(crate) fn serve(&mut self, inlets: sandbox::Inlets) -> bool {
-        let Self::Waiting(way_out) = self else {
+        let Self::Waiting(wanted) = self else {
             return false;
         };
-        let Some(way_out) = way_out.take() else {
+        let Some(wanted) = wanted.take() else {
             return false;
         };
-        *self = match way_out.serve(inlets) {
+        let prepared = Prepared::new(wanted.policy, wanted.request);
+        *self = match prepared.and_then(|prepared| prepared.serve(inlets)) {
             Ok(outlet) => Self::Open(outlet),
             Err(error) => Self::Failed(error),
         };

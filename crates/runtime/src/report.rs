@@ -40,7 +40,7 @@ pub struct Report {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Destination {
-    /// `host:port`.
+    /// `host:port`; `others` for all beyond those that are told apart.
     pub destination: String,
     /// How many connections.
     pub connections: u64,

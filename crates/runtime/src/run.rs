@@ -10,7 +10,7 @@ use ringfence_sandbox::{Command, Host, Plan, PlanError, PlanRequest, SpawnError,
 use rustix::fs::FileType;
 use rustix::net::{AddressFamily, SocketType, sockopt};
 
-use crate::egress::{EgressError, EgressRequest, Opening, Outlet, Prepared};
+use crate::egress::{EgressError, EgressRequest, Opening, Outlet};
 use crate::relay::Arranged;
 use crate::report::Report;
 use crate::supervise::Supervisor;
@@ -145,13 +145,9 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
         intercept: request.egress.intercept,
         proxy_user: request.egress.proxy_user.clone(),
     })?;
-    let way_out = plan
-        .is_intercepted()
-        .then(|| Prepared::new(request.policy, request.egress))
-        .transpose()?;
     // Before the command starts, so that no signal can come in between.
     let supervisor = Supervisor::prepare(time_limit.and_then(|limit| started.checked_add(limit)))?;
-    let mut opening = Opening::of(way_out);
+    let mut opening = Opening::of(request.policy, request.egress);
     let running = spawn(plan, &mut |inlets| opening.serve(inlets));
     let (running, outlet) = opening.finish(running)?;
     let end = supervisor.attend(&running, arranged.outside)?;

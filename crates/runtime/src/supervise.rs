@@ -330,7 +330,9 @@ fn traffic(totals: &Totals) -> Vec<Destination> {
         bytes_up: traffic.bytes_up,
         bytes_down: traffic.bytes_down,
     };
-    totals.traffic().map(destination).collect()
+    let others = Some(totals.more_traffic()).filter(|others| others.connections > 0);
+    let others = others.map(|others| ("others", others));
+    totals.traffic().chain(others).map(destination).collect()
 }
 
 fn enforcement_of(state: &LayerState) -> Enforcement {

@@ -1,13 +1,10 @@
 //! Landlock: which files this process and its descendants may touch at all.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-use landlock::{
-    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, RestrictionStatus,
-    Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
-};
+use landlock::{ABI, Access, AccessFs, BitFlags, Scope};
 
-use crate::{Errno, Result};
+use crate::{Errno, Result, check};
 
 /// What may be done with a file or a folder and all below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,8 +24,6 @@ pub enum FsAccess {
 pub struct LandlockRule {
     /// A descriptor of the place (`O_PATH` is enough).
     pub place: OwnedFd,
-    /// Whether the place is a folder.
-    pub is_folder: bool,
     /// The rights.
     pub access: FsAccess,
 }
@@ -51,62 +46,113 @@ pub fn landlock_abi() -> u32 {
 /// The newest interface whose rights we ask for.
 const NEWEST: ABI = ABI::V6;
 
+/// `struct landlock_ruleset_attr`; older kernels take it as long as what they
+/// do not know is zero.
+#[repr(C)]
+struct RulesetAttributes {
+    files: u64,
+    network: u64,
+    scopes: u64,
+}
+
+/// `struct landlock_path_beneath_attr`.
+#[repr(C, packed)]
+struct PathBeneath {
+    rights: u64,
+    place: libc::c_int,
+}
+
 /// Denies the calling thread and its descendants every file access that no
 /// rule grants, and signals and abstract sockets that would leave the sandbox
 /// as far as this kernel can. Fails when the kernel has no Landlock.
+///
+/// The calls are our own, because a rule made by the `landlock` crate looks at
+/// its file twice, which for the rules of a start adds up.
 pub fn restrict_with_landlock(rules: &[LandlockRule]) -> Result<()> {
-    let ruleset = Ruleset::default()
-        .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(AccessFs::from_all(NEWEST))
-        .and_then(|ruleset| ruleset.scope(Scope::from_all(NEWEST)))
-        .and_then(Ruleset::create)
-        .map_err(|_| Errno::NOSYS)?;
-    let status = ruleset
-        .add_rules(rules.iter().map(|rule| {
-            let rights = rights_of(rule.access, rule.is_folder);
-            Ok::<_, landlock::RulesetError>(PathBeneath::new(&rule.place, rights))
-        }))
-        .and_then(landlock::RulesetCreated::restrict_self)
-        .map_err(|_| Errno::INVAL)?;
-    enforced(&status)
-}
-
-fn enforced(status: &RestrictionStatus) -> Result<()> {
-    match status.ruleset {
-        RulesetStatus::NotEnforced => Err(Errno::NOSYS),
-        _ => Ok(()),
+    let abi = known_interface(landlock_abi()).ok_or(Errno::NOSYS)?;
+    let handled = AccessFs::from_all(abi);
+    let ruleset = create_ruleset(&RulesetAttributes {
+        files: handled.bits(),
+        network: 0,
+        scopes: Scope::from_all(abi).bits(),
+    })?;
+    for rule in rules {
+        let rights = rights_of(rule.access) & handled;
+        let place = rule.place.as_fd();
+        match add_rule(ruleset.as_fd(), place, rights.bits()) {
+            // What is no folder takes only the rights of files.
+            Err(Errno::INVAL) => {
+                let rights = rights & AccessFs::from_file(abi);
+                add_rule(ruleset.as_fd(), place, rights.bits())?;
+            }
+            other => other?,
+        }
     }
+    // SAFETY: takes a descriptor and no flags.
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_landlock_restrict_self,
+            ruleset.as_raw_fd(),
+            0usize,
+        )
+    })?;
+    Ok(())
 }
 
-fn rights_of(access: FsAccess, is_folder: bool) -> BitFlags<AccessFs> {
+/// The interface by its number, the newest we know for all newer ones.
+fn known_interface(number: u32) -> Option<ABI> {
+    Some(match number {
+        0 => return None,
+        1 => ABI::V1,
+        2 => ABI::V2,
+        3 => ABI::V3,
+        4 => ABI::V4,
+        5 => ABI::V5,
+        _ => NEWEST,
+    })
+}
+
+fn create_ruleset(attributes: &RulesetAttributes) -> Result<OwnedFd> {
+    // SAFETY: the kernel reads as many bytes of `attributes` as it is told.
+    let number = check(unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::from_ref(attributes),
+            size_of::<RulesetAttributes>(),
+            0usize,
+        )
+    })?;
+    let number = RawFd::try_from(number).map_err(|_| Errno::BADF)?;
+    // SAFETY: a descriptor that the call just made.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+fn add_rule(ruleset: BorrowedFd<'_>, place: BorrowedFd<'_>, rights: u64) -> Result<()> {
+    const PATH_BENEATH: libc::c_ulong = 1;
+    let rule = PathBeneath {
+        rights,
+        place: place.as_raw_fd(),
+    };
+    // SAFETY: the kernel reads one `PathBeneath`, which outlives the call.
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_landlock_add_rule,
+            ruleset.as_raw_fd(),
+            PATH_BENEATH,
+            &raw const rule,
+            0usize,
+        )
+    })?;
+    Ok(())
+}
+
+fn rights_of(access: FsAccess) -> BitFlags<AccessFs> {
     let read = AccessFs::from_read(NEWEST);
     let all = AccessFs::from_all(NEWEST);
-    let rights = match access {
+    match access {
         FsAccess::List => AccessFs::ReadDir.into(),
         FsAccess::Read => read,
         FsAccess::Write => all & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev),
         FsAccess::Device => read | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev,
-    };
-    if is_folder {
-        rights
-    } else {
-        rights & AccessFs::from_file(NEWEST)
-    }
-}
-
-impl LandlockRule {
-    /// Grants `access` below the place behind `place`.
-    pub fn new(place: OwnedFd, access: FsAccess) -> Result<Self> {
-        let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&place)?.st_mode);
-        Ok(Self {
-            is_folder: kind == rustix::fs::FileType::Directory,
-            place,
-            access,
-        })
-    }
-
-    /// The same for a borrowed descriptor.
-    pub fn of(place: BorrowedFd<'_>, access: FsAccess) -> Result<Self> {
-        Self::new(rustix::io::fcntl_dupfd_cloexec(place, 0)?, access)
     }
 }

@@ -19,6 +19,7 @@ const SCHEMAS: &[(&str, &str)] = &[
     ("policy", "policy.schema.json"),
     ("srt-settings", "srt-settings.schema.json"),
     ("report", "report.schema.json"),
+    ("audit-event", "audit-event.schema.json"),
 ];
 
 /// Runs the command.

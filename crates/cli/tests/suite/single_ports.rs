@@ -1,4 +1,4 @@
-//! A machine without nf_tables: ports that the policy names are served one by
+//! A machine without netfilter: ports that the policy names are served one by
 //! one, and no others.
 
 use super::internet::Online;

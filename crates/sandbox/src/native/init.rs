@@ -194,9 +194,10 @@ fn restrict_files(rules: &[(std::path::PathBuf, FsAccess)]) -> Result<(), Failur
     let mut opened = Vec::with_capacity(rules.len());
     for (path, access) in rules {
         match rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
-            Ok(place) => {
-                opened.push(LandlockRule::new(place, *access).at(Step::LandlockPlace, path)?);
-            }
+            Ok(place) => opened.push(LandlockRule {
+                place,
+                access: *access,
+            }),
             // Nothing there, or nothing we may reach: nothing to grant.
             Err(Errno::NOENT | Errno::ACCESS | Errno::NOTDIR | Errno::LOOP) => {}
             Err(errno) => return Err(errno).at(Step::LandlockPlace, path),

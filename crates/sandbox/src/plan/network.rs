@@ -65,12 +65,13 @@ impl NetworkPlan {
             return Ok(Vec::new());
         }
         let texts = [
-            ("/etc/resolv.conf", format!("nameserver {NAME_SERVER}\n")),
-            ("/etc/hosts", hosts()),
+            ("/etc/resolv.conf", name_server()),
+            ("/etc/hosts", Some(hosts())),
             ("/etc/nsswitch.conf", name_services()),
         ];
         let mut overlays = Vec::new();
         for (path, text) in texts {
+            let Some(text) = text else { continue };
             // A program that finds none asks 127.0.0.1, which is answered too.
             if let Some(path) = real_file(Path::new(path))? {
                 overlays.push(Overlay {
@@ -93,16 +94,43 @@ fn hosts() -> String {
     "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n".to_owned()
 }
 
+/// `None` where the host's own will do: every address is answered at, so it
+/// must only not have names tried below other names.
+fn name_server() -> Option<String> {
+    let path = Path::new("/etc/resolv.conf");
+    let is_shown = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
+    let own = std::fs::read_to_string(path).unwrap_or_default();
+    (!is_shown || !asks_plainly(&own)).then(|| format!("nameserver {NAME_SERVER}\n"))
+}
+
+/// Whether a `resolv.conf` names servers and nothing else that matters here.
+fn asks_plainly(text: &str) -> bool {
+    let lines = || {
+        text.lines()
+            .filter_map(|line| line.split_whitespace().next())
+    };
+    let is_plain = |word: &str| word == "nameserver" || word.starts_with(['#', ';']);
+    lines().all(is_plain) && lines().any(|word| word == "nameserver")
+}
+
 /// The host's own, but for how names of hosts are found: other services, such
 /// as that of systemd, would be asked through sockets that are not there.
-fn name_services() -> String {
+/// `None` where the host's own says the same.
+fn name_services() -> Option<String> {
     let own = std::fs::read_to_string("/etc/nsswitch.conf").unwrap_or_default();
-    let others = own
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("hosts:"));
-    others
-        .chain(["hosts: files dns"])
-        .fold(String::new(), |text, line| text + line + "\n")
+    services_without_others(&own)
+}
+
+fn services_without_others(own: &str) -> Option<String> {
+    let is_about_hosts = |line: &&str| line.trim_start().starts_with("hosts:");
+    let plain = |line: &str| line.split_whitespace().eq(["hosts:", "files", "dns"]);
+    let mut about_hosts = own.lines().filter(is_about_hosts);
+    if about_hosts.next().is_some_and(plain) && about_hosts.next().is_none() {
+        return None;
+    }
+    let others = own.lines().filter(|line| !is_about_hosts(line));
+    let lines = others.chain(["hosts: files dns"]);
+    Some(lines.fold(String::new(), |text, line| text + line + "\n"))
 }
 
 /// Every port that a rule names, as far as they can be counted.
@@ -117,4 +145,42 @@ fn single_ports(policy: &Resolved<Policy>) -> Vec<u16> {
         .chain(policy.network().host_ports().iter().map(|port| port.get()));
     let ports: BTreeSet<u16> = USUAL_PORTS.into_iter().chain(named).collect();
     ports.into_iter().take(MOST_PORTS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_servers_alone_are_left_as_they_are() {
+        assert!(asks_plainly(
+            "# mine\nnameserver 192.0.2.1\nnameserver ::1\n\n"
+        ));
+        for text in [
+            "",
+            "nameserver 192.0.2.1\nsearch corp.test\n",
+            "nameserver 192.0.2.1\noptions ndots:5\n",
+            "domain corp.test\nnameserver 192.0.2.1\n",
+        ] {
+            assert!(!asks_plainly(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn names_of_hosts_come_from_files_and_then_from_the_name_server() {
+        assert_eq!(
+            services_without_others("passwd: files\nhosts:\tfiles  dns\n"),
+            None
+        );
+        assert_eq!(
+            services_without_others(
+                "hosts: files resolve [!UNAVAIL=return] dns\nnetworks: files\n"
+            ),
+            Some("networks: files\nhosts: files dns\n".to_owned())
+        );
+        assert_eq!(
+            services_without_others(""),
+            Some("hosts: files dns\n".to_owned())
+        );
+    }
 }

@@ -19,6 +19,13 @@ pub(super) fn describe() -> String {
     )
 }
 
+/// How many processes wanted to run of late.
+pub(super) fn load() -> String {
+    let averages = read("/proc/loadavg");
+    let last_minute = averages.split_whitespace().next();
+    format!("load average {} before", last_minute.unwrap_or("unknown"))
+}
+
 fn model(processors: &str) -> &str {
     let named = field(processors, "model name").and_then(|value| value.strip_prefix(':'));
     named.map_or("unknown processor", str::trim)

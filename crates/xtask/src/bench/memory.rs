@@ -1,17 +1,17 @@
 //! Memory held while a command sleeps in its sandbox: by the supervisor
-//! outside and by the init inside.
+//! outside and by the init inside, or by all of its processes together.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 
+use super::alternatives::{self, BWRAP, BWRAP_SANDBOX, SRT};
+use super::network::ENTRY;
 use super::procfs::{self, Process};
-use super::timing;
-use crate::programs;
 use crate::stage::Stage;
 
 const SLEEP: &[&str] = &["sleep", "5"];
@@ -29,49 +29,101 @@ pub(super) struct Memory {
     pub(super) peak_rss: Option<u64>,
 }
 
+/// Everything that runs for one sandbox, its command included.
+#[derive(Debug, Serialize)]
+pub(super) struct Whole {
+    pub(super) processes: usize,
+    pub(super) threads: usize,
+    #[serde(flatten)]
+    pub(super) memory: Memory,
+}
+
 /// Measures ringfence and, where it is installed and works, bwrap.
 pub(super) fn measure(stage: &Stage, ringfence: &Path) -> Result<Vec<Memory>> {
-    let mut command = stage.command(ringfence)?;
-    let mut found = sleeping("ringfence", command.args(["run", "--"]).args(SLEEP))?;
-    if let Some(bwrap) = programs::find("bwrap", &programs::public_path()) {
-        let mut command = stage.command(bwrap)?;
-        let sandbox = command.args(timing::bwrap_sandbox()).args(SLEEP);
-        found.extend(sleeping("bwrap", sandbox)?);
+    let ours = sleeping(stage, ringfence, &["run", "--"], |id| {
+        parts("ringfence", id)
+    })?;
+    let theirs = match alternatives::locate(BWRAP) {
+        Some(bwrap) => sleeping(stage, &bwrap, BWRAP_SANDBOX, |id| parts("bwrap", id))?,
+        None => None,
+    };
+    Ok(ours.into_iter().chain(theirs).flatten().collect())
+}
+
+/// Measures ringfence with an allow list and, where they are installed and
+/// work, bwrap, which has no network then, and srt with the allow list of `settings`.
+pub(super) fn measure_with_network(
+    stage: &Stage,
+    ringfence: &Path,
+    settings: &str,
+) -> Result<Vec<Whole>> {
+    let mut found = Vec::new();
+    let mut add = |name: &str, program: &Path, options: &[&str]| {
+        found.extend(sleeping(stage, program, options, |id| whole(name, id))?);
+        anyhow::Ok(())
+    };
+    add(
+        "ringfence run --allow",
+        ringfence,
+        &["run", "--allow", ENTRY, "--"],
+    )?;
+    if let Some(bwrap) = alternatives::locate(BWRAP) {
+        add("bwrap", &bwrap, BWRAP_SANDBOX)?;
+    }
+    if let Some(srt) = alternatives::locate(SRT) {
+        add("srt", &srt, &["--settings", settings, "--"])?;
     }
     Ok(found)
 }
 
-fn sleeping(name: &str, command: &mut Command) -> Result<Vec<Memory>> {
+/// Starts a sleeping command in the sandbox that `program` makes from
+/// `options` and lets `read` look at the processes below that id.
+fn sleeping<T>(
+    stage: &Stage,
+    program: &Path,
+    options: &[&str],
+    read: impl Fn(u32) -> T,
+) -> Result<Option<T>> {
+    let mut command = stage.command(program)?;
     let quiet = command
+        .args(options)
+        .args(SLEEP)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    let mut child = quiet
-        .spawn()
-        .with_context(|| format!("cannot start {name}"))?;
-    let found = read_when_asleep(name, &child);
+    let child = quiet.spawn();
+    let mut child = child.with_context(|| format!("cannot start {}", program.display()))?;
+    let found = is_asleep(&child).then(|| read(child.id()));
     // It may have ended by itself.
     let _ = child.kill();
-    child
-        .wait()
-        .with_context(|| format!("cannot wait for {name}"))?;
+    child.wait().context("cannot wait for a sandbox")?;
     Ok(found)
 }
 
-fn read_when_asleep(name: &str, child: &Child) -> Vec<Memory> {
+fn is_asleep(child: &Child) -> bool {
     let deadline = Instant::now() + START;
     while Instant::now() < deadline {
         let inside = procfs::descendants(child.id());
         if inside.iter().any(|process| process.name == "sleep") {
             thread::sleep(SETTLE);
-            return read(name, child.id());
+            return true;
         }
         thread::sleep(Duration::from_millis(10));
     }
-    Vec::new()
+    false
 }
 
-fn read(name: &str, supervisor: u32) -> Vec<Memory> {
+fn whole(name: &str, supervisor: u32) -> Whole {
+    let mut family = procfs::descendants(supervisor);
+    family.extend(procfs::process(supervisor));
+    Whole {
+        processes: family.len(),
+        threads: family.iter().map(Process::threads).sum(),
+        memory: sum(name.to_string(), &family),
+    }
+}
+
+fn parts(name: &str, supervisor: u32) -> Vec<Memory> {
     let family = procfs::descendants(supervisor);
     let depth = procfs::process(supervisor).map_or(1, |process| process.numbers().len());
     let (inside, mut outside): (Vec<Process>, Vec<Process>) = family

@@ -40,6 +40,12 @@ impl Process {
         kib(&read(self.pid, "status"), "VmHWM:")
     }
 
+    /// How many threads it has.
+    pub(super) fn threads(&self) -> usize {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.pid));
+        tasks.into_iter().flatten().count()
+    }
+
     /// The namespaces it is in, as `kind:[number]`.
     pub(super) fn namespaces(&self) -> Vec<String> {
         let entries = fs::read_dir(format!("/proc/{}/ns", self.pid));
@@ -156,6 +162,7 @@ mod tests {
     fn this_process_is_readable() {
         let me = process(std::process::id()).unwrap();
         assert!(me.pss_kib().is_some() && me.peak_rss_kib().is_some());
+        assert!(me.threads() > 0);
         assert!(!me.namespaces().is_empty() && !me.numbers().is_empty());
     }
 }

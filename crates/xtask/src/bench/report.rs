@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
-use super::memory::Memory;
+use super::leaks::Kind;
+use super::memory::{Memory, Whole};
+use super::network::{Comparison, Network, Unit};
+use super::scale::Scale;
 use super::timing::Timing;
 use super::worker::Measured;
 use crate::table::Table;
@@ -11,8 +14,9 @@ use crate::table::Table;
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) machine: String,
-    /// Starts of each command.
-    pub(super) runs: usize,
+    /// How busy the machine was before.
+    pub(super) load: String,
+    pub(super) scale: Scale,
     pub(super) sections: Vec<Section>,
 }
 
@@ -20,36 +24,62 @@ pub(super) struct Report {
 #[derive(Debug, Serialize)]
 pub(super) struct Section {
     pub(super) user: String,
+    pub(super) start: Option<StartFigures>,
+    pub(super) network: Option<NetworkFigures>,
+}
+
+/// What a sandbox without network costs.
+#[derive(Debug, Serialize)]
+pub(super) struct StartFigures {
     pub(super) measured: Measured,
     pub(super) memory: Vec<Memory>,
+}
+
+/// What the way out costs.
+#[derive(Debug, Serialize)]
+pub(super) struct NetworkFigures {
+    pub(super) measured: Network,
+    pub(super) memory: Vec<Whole>,
 }
 
 impl Report {
     /// Whether anything was left behind.
     pub(super) fn has_leaks(&self) -> bool {
-        let mut kinds = self
-            .sections
-            .iter()
-            .flat_map(|section| &section.measured.leaks);
+        let mut kinds = self.sections.iter().flat_map(Section::kinds);
         kinds.any(|kind| !kind.left_behind.is_empty())
     }
 
     /// Sections per user with a table per subject.
     pub(super) fn markdown(&self) -> String {
         let mut text = format!(
-            "Machine: {}. {} starts each, in turns.\n",
-            self.machine, self.runs
+            "Machine: {}; {}. {} starts each, in turns.\n",
+            self.machine, self.load, self.scale.starts
         );
         for section in &self.sections {
-            text.push_str(&section.markdown(self.runs));
+            text.push_str(&section.markdown(self.scale.starts));
         }
         text
     }
 }
 
 impl Section {
+    fn kinds(&self) -> impl Iterator<Item = &Kind> {
+        let start = self.start.iter().map(|figures| &figures.measured);
+        let network = self.network.iter().map(|figures| &figures.measured.start);
+        start.chain(network).flat_map(|measured| &measured.leaks)
+    }
+
     fn markdown(&self, runs: usize) -> String {
-        let user = &self.user;
+        let start = self.start.as_ref();
+        let network = self.network.as_ref();
+        let start = start.map(|figures| figures.markdown(&self.user, runs));
+        let network = network.map(|figures| figures.markdown(&self.user, runs));
+        [start, network].into_iter().flatten().collect()
+    }
+}
+
+impl StartFigures {
+    fn markdown(&self, user: &str, runs: usize) -> String {
         [
             format!("\n### Start as {user}\n\n"),
             timings(&self.measured.timings),
@@ -57,27 +87,68 @@ impl Section {
             format!("\n### Memory while a command sleeps, as {user}\n\n"),
             memory(&self.memory),
             format!("\n### Left behind by {runs} starts as {user}\n\n"),
-            self.leaks(),
+            leaks(&self.measured.leaks),
         ]
         .concat()
     }
+}
 
-    fn leaks(&self) -> String {
-        let mut table = Table::new(&["what", "before", "after", "left behind"]);
-        for kind in &self.measured.leaks {
-            table.row(vec![
-                kind.name.clone(),
-                kind.before.to_string(),
-                kind.after.to_string(),
-                if kind.left_behind.is_empty() {
-                    "nothing".to_string()
-                } else {
-                    kind.left_behind.join(", ")
-                },
-            ]);
-        }
-        table.render()
+impl NetworkFigures {
+    fn markdown(&self, user: &str, runs: usize) -> String {
+        let start = &self.measured.start;
+        let comparisons = self.measured.comparisons.iter();
+        let comparisons: Vec<String> = comparisons.map(|each| comparison(each, user)).collect();
+        [
+            format!("\n### Start with an allow list as {user}\n\n"),
+            timings(&start.timings),
+            absent(&start.absent),
+            format!("\n### Memory of everything while a command sleeps, with an allow list as {user}\n\n"),
+            wholes(&self.memory),
+            comparisons.concat(),
+            format!("\n### Left behind by {runs} starts with an allow list as {user}\n\n"),
+            leaks(&start.leaks),
+        ]
+        .concat()
     }
+}
+
+fn comparison(comparison: &Comparison, user: &str) -> String {
+    let mut table = Table::new(&["way", "best", "median", "ratio of medians"]);
+    let figure = |value: f64| match comparison.unit {
+        Unit::Seconds => format!("{value:.2} {}", comparison.unit.sign()),
+        unit => format!("{value:.0} {}", unit.sign()),
+    };
+    for row in &comparison.rows {
+        table.row(vec![
+            row.name.clone(),
+            figure(row.best),
+            figure(row.median),
+            ratio(row.ratio),
+        ]);
+    }
+    [
+        format!("\n### {} as {user}\n\n", comparison.title),
+        table.render(),
+        absent(&comparison.absent),
+    ]
+    .concat()
+}
+
+fn leaks(kinds: &[Kind]) -> String {
+    let mut table = Table::new(&["what", "before", "after", "left behind"]);
+    for kind in kinds {
+        table.row(vec![
+            kind.name.clone(),
+            kind.before.to_string(),
+            kind.after.to_string(),
+            if kind.left_behind.is_empty() {
+                "nothing".to_string()
+            } else {
+                kind.left_behind.join(", ")
+            },
+        ]);
+    }
+    table.render()
 }
 
 fn timings(timings: &[Timing]) -> String {
@@ -88,7 +159,7 @@ fn timings(timings: &[Timing]) -> String {
             milliseconds(timing.min),
             milliseconds(timing.median),
             milliseconds(timing.p90),
-            format!("{:.1}×", timing.ratio),
+            ratio(timing.ratio),
         ]);
     }
     table.render()
@@ -102,9 +173,6 @@ fn absent(reasons: &[String]) -> String {
 }
 
 fn memory(memory: &[Memory]) -> String {
-    let kib = |value: Option<u64>| {
-        value.map_or_else(|| "not readable".to_string(), |kib| format!("{kib} KiB"))
-    };
     let mut table = Table::new(&["process", "PSS", "peak RSS"]);
     for process in memory {
         table.row(vec![
@@ -116,13 +184,35 @@ fn memory(memory: &[Memory]) -> String {
     table.render()
 }
 
+fn wholes(wholes: &[Whole]) -> String {
+    let mut table = Table::new(&["command", "processes", "threads", "PSS", "peak RSS"]);
+    for whole in wholes {
+        table.row(vec![
+            whole.memory.name.clone(),
+            whole.processes.to_string(),
+            whole.threads.to_string(),
+            kib(whole.memory.pss),
+            kib(whole.memory.peak_rss),
+        ]);
+    }
+    table.render()
+}
+
+fn kib(value: Option<u64>) -> String {
+    value.map_or_else(|| "not readable".to_string(), |kib| format!("{kib} KiB"))
+}
+
+fn ratio(value: f64) -> String {
+    format!("{value:.2}×")
+}
+
 fn milliseconds(microseconds: u64) -> String {
     format!("{}.{:02} ms", microseconds / 1000, microseconds % 1000 / 10)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::leaks::Kind;
+    use super::super::network::Row;
     use super::*;
 
     fn timing(name: &str, median: u64, ratio: f64) -> Timing {
@@ -135,39 +225,80 @@ mod tests {
         }
     }
 
-    fn report(left_behind: &[&str]) -> Report {
+    fn measured(left_behind: &[&str]) -> Measured {
         let kind = Kind {
             name: "mounts".into(),
             before: 3,
             after: 3 + left_behind.len(),
             left_behind: left_behind.iter().map(ToString::to_string).collect(),
         };
-        let measured = Measured {
+        Measured {
             timings: vec![timing("bare", 600, 1.0), timing("ringfence run", 2400, 4.0)],
             absent: vec!["srt: not installed".into()],
             leaks: vec![kind],
-        };
-        let memory = vec![Memory {
-            name: "ringfence, supervisor".into(),
+        }
+    }
+
+    fn memory_of(name: &str) -> Memory {
+        Memory {
+            name: name.into(),
             pss: Some(7),
             peak_rss: None,
-        }];
+        }
+    }
+
+    fn report(start: Option<StartFigures>, network: Option<NetworkFigures>) -> Report {
         let section = Section {
             user: "root".into(),
-            measured,
-            memory,
+            start,
+            network,
         };
         Report {
             machine: "Linux".into(),
-            runs: 20,
+            load: "idle".into(),
+            scale: Scale::QUICK,
             sections: vec![section],
+        }
+    }
+
+    fn start(left_behind: &[&str]) -> StartFigures {
+        StartFigures {
+            measured: measured(left_behind),
+            memory: vec![memory_of("ringfence, supervisor")],
+        }
+    }
+
+    fn network(left_behind: &[&str]) -> NetworkFigures {
+        let rows = vec![Row {
+            name: "direct".into(),
+            best: 2.5,
+            median: 3.125,
+            ratio: 1.0,
+        }];
+        let comparison = Comparison {
+            title: "Walking".into(),
+            unit: Unit::Seconds,
+            rows,
+            absent: Vec::new(),
+        };
+        NetworkFigures {
+            measured: Network {
+                settings: "start.json".into(),
+                start: measured(left_behind),
+                comparisons: vec![comparison],
+            },
+            memory: vec![Whole {
+                processes: 3,
+                threads: 4,
+                memory: memory_of("ringfence run --allow"),
+            }],
         }
     }
 
     #[test]
     fn figures_are_shown_with_their_units() {
-        let text = report(&[]).markdown();
-        assert!(text.contains("2.40 ms") && text.contains("4.0×"), "{text}");
+        let text = report(Some(start(&[])), None).markdown();
+        assert!(text.contains("2.40 ms") && text.contains("4.00×"), "{text}");
         assert!(
             text.contains("7 KiB") && text.contains("not readable"),
             "{text}"
@@ -175,8 +306,17 @@ mod tests {
     }
 
     #[test]
-    fn something_left_behind_is_a_leak() {
-        assert!(!report(&[]).has_leaks());
-        assert!(report(&["tmpfs on /x"]).has_leaks());
+    fn only_what_was_measured_is_shown() {
+        let text = report(None, Some(network(&[]))).markdown();
+        assert!(text.contains("### Walking as root"), "{text}");
+        assert!(text.contains("2.50 s | 3.12 s"), "{text}");
+        assert!(!text.contains("### Start as root"), "{text}");
+    }
+
+    #[test]
+    fn something_left_behind_is_a_leak_with_and_without_network() {
+        assert!(!report(Some(start(&[])), Some(network(&[]))).has_leaks());
+        assert!(report(Some(start(&["tmpfs on /x"])), None).has_leaks());
+        assert!(report(None, Some(network(&["tmpfs on /x"]))).has_leaks());
     }
 }

@@ -2,40 +2,19 @@
 //! so that a slow moment of the machine hits them alike.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::process;
+use super::bounded;
 
 /// The command that does nothing.
 pub(super) const COMMAND: &str = "/bin/true";
 
-/// Other sandboxes around the same command.
-pub(super) const ALTERNATIVES: &[(&str, &[&str])] = &[("bwrap", &BWRAP), ("srt", &[COMMAND])];
-
-const BWRAP: [&str; 13] = [
-    "--unshare-all",
-    "--ro-bind",
-    "/",
-    "/",
-    "--dev",
-    "/dev",
-    "--proc",
-    "/proc",
-    "--tmpfs",
-    "/tmp",
-    "--new-session",
-    "--die-with-parent",
-    COMMAND,
-];
-
-/// The arguments with which bwrap builds its sandbox, without the command.
-pub(super) fn bwrap_sandbox() -> &'static [&'static str] {
-    BWRAP.split_last().map_or(&[], |(_, sandbox)| sandbox)
-}
+/// How long one start may take before it counts as hanging.
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// A command line to measure.
 #[derive(Clone, Debug)]
@@ -56,28 +35,13 @@ impl Candidate {
 
     /// Runs it once, warming the caches, and fails with what it complained about.
     pub(super) fn check(&self) -> Result<()> {
-        let output = process::output(&mut self.command())?;
-        if !output.status.success() {
-            let complaint = String::from_utf8_lossy(&output.stderr);
-            bail!("{}: {}", output.status, complaint.trim());
-        }
+        bounded::output(&mut self.command(), LIMIT)?.success()?;
         Ok(())
     }
 
     /// Runs it once and says how long that took.
     pub(super) fn time(&self) -> Result<Duration> {
-        // Without hooks between fork and exec the standard library uses
-        // posix_spawn, so the size of this process is not part of the figure.
-        let mut command = self.command();
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let started = Instant::now();
-        let status = command
-            .status()
-            .with_context(|| format!("cannot start {}", self.name))?;
-        let took = started.elapsed();
+        let (status, took) = bounded::time(&mut self.command(), LIMIT)?;
         if !status.success() {
             bail!("{} failed: {status}", self.name);
         }
@@ -171,10 +135,5 @@ mod tests {
         let failing = Candidate::new("false", Path::new("/bin/false"), &[]);
         assert!(failing.check().is_err());
         assert!(measure(&[failing], 1).is_err());
-    }
-
-    #[test]
-    fn bwraps_sandbox_is_the_one_measured() {
-        assert_eq!(bwrap_sandbox().last(), Some(&"--die-with-parent"));
     }
 }

@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
+use super::alternatives::{self, BWRAP, BWRAP_SANDBOX, SRT};
 use super::leaks::{self, Kind};
-use super::timing::{self, Candidate, Timing};
-use crate::programs;
+use super::timing::{self, COMMAND, Candidate, Timing};
 
 /// The figures, handed to the reporting process as JSON.
 #[derive(Debug, Serialize, Deserialize)]
@@ -20,28 +20,39 @@ pub(super) struct Measured {
 
 /// Measures `runs` starts of everything.
 pub(super) fn measure(ringfence: &Path, runs: usize) -> Result<Measured> {
-    let ours = Candidate::new("ringfence run", ringfence, &["run", "--", timing::COMMAND]);
-    ours.check().context("ringfence cannot be measured")?;
+    let ours = Candidate::new("ringfence run", ringfence, &["run", "--", COMMAND]);
+    let bare = Candidate::new("bare", Path::new(COMMAND), &[]);
+    let optional = [
+        alternatives::start("bwrap", BWRAP, BWRAP_SANDBOX),
+        alternatives::start("srt", SRT, &[]),
+    ];
+    compare(vec![bare], optional, &[&ours], runs)
+}
 
-    let mut candidates = vec![Candidate::new("bare", Path::new(timing::COMMAND), &[])];
+/// Measures `runs` turns of all: the `first`, the `optional` that work, and
+/// ours, the last of which is also looked through for leaks.
+pub(super) fn compare(
+    first: Vec<Candidate>,
+    optional: impl IntoIterator<Item = Result<Candidate>>,
+    ours: &[&Candidate],
+    runs: usize,
+) -> Result<Measured> {
+    let mut candidates = first;
     let mut absent = Vec::new();
-    for (program, arguments) in timing::ALTERNATIVES {
-        match alternative(program, arguments) {
+    for found in optional {
+        match found {
             Ok(candidate) => candidates.push(candidate),
-            Err(error) => absent.push(format!("{program}: {error:#}")),
+            Err(error) => absent.push(format!("{error:#}")),
         }
     }
-    candidates.push(ours.clone());
+    for candidate in ours {
+        candidate.check().context("ringfence cannot be measured")?;
+        candidates.push((*candidate).clone());
+    }
+    let leaking = ours.last().context("nothing of ours to measure")?;
     Ok(Measured {
         timings: timing::measure(&candidates, runs)?,
         absent,
-        leaks: leaks::measure(&ours, runs)?,
+        leaks: leaks::measure(leaking, runs)?,
     })
-}
-
-fn alternative(program: &str, arguments: &[&str]) -> Result<Candidate> {
-    let path = programs::find(program, &programs::public_path()).context("not installed")?;
-    let candidate = Candidate::new(program, &path, arguments);
-    candidate.check()?;
-    Ok(candidate)
 }

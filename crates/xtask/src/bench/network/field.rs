@@ -1,0 +1,137 @@
+//! Where contests take place: the server, and how a command line gets into
+//! each sandbox with leave to reach that server.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+
+use super::contest::{Entry, Standing};
+use super::server::Server;
+use crate::bench::alternatives::{self, SRT};
+
+/// Which sandbox a client runs in, and how it reaches the server from there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// No sandbox.
+    Outside,
+    /// Ours, by the proxies that its variables name.
+    Proxied,
+    /// Ours, as if there were no proxy.
+    Transparent,
+    /// `srt`, by the proxies that its variables name.
+    Srt,
+}
+
+impl Place {
+    /// The server's name there. Without a proxy an address of the loopback is
+    /// the sandbox's own.
+    pub(super) fn host(self) -> &'static str {
+        match self {
+            Self::Transparent => "host.ringfence.internal",
+            Self::Outside | Self::Proxied | Self::Srt => "127.0.0.1",
+        }
+    }
+
+    /// The value of curl's `--noproxy` there: none, since the variables would
+    /// exempt the loopback, or all.
+    pub(super) fn unproxied(self) -> &'static str {
+        match self {
+            Self::Transparent => "*",
+            Self::Outside | Self::Proxied | Self::Srt => "",
+        }
+    }
+
+    fn standing(self) -> Standing {
+        match self {
+            Self::Srt => Standing::Optional,
+            Self::Outside | Self::Proxied | Self::Transparent => Standing::Required,
+        }
+    }
+}
+
+/// The server and the ways to it.
+pub(super) struct Field {
+    pub(super) server: Server,
+    ringfence: String,
+    srt: Option<PathBuf>,
+    /// Our policy for reaching the server without a proxy.
+    policy: String,
+    /// The settings for `srt`.
+    settings: String,
+}
+
+impl Field {
+    /// Starts the server.
+    pub(super) fn open(ringfence: &Path, download_mib: u64) -> Result<Self> {
+        let server = Server::start(download_mib)?;
+        let entries = server.entries();
+        let settings = write_settings("network.json", &entries.each_ref().map(String::as_str))?;
+        let policy = write(
+            "network.yaml",
+            &format!(
+                "version: 1\nnetwork:\n  hostPorts: [{}, {}]\n",
+                server.http, server.https
+            ),
+        )?;
+        Ok(Self {
+            server,
+            ringfence: ringfence.display().to_string(),
+            srt: alternatives::locate(SRT),
+            policy,
+            settings,
+        })
+    }
+
+    /// An entry that runs `client` at `place`.
+    pub(super) fn entry(&self, name: &'static str, place: Place, client: Vec<String>) -> Entry {
+        let words = self.way_into(place).map(|mut words| {
+            words.extend(client);
+            words
+        });
+        Entry {
+            name,
+            words,
+            standing: place.standing(),
+        }
+    }
+
+    fn way_into(&self, place: Place) -> Result<Vec<String>> {
+        let own = |text: &str| text.to_string();
+        let ringfence = || [&self.ringfence, "run"].map(own).to_vec();
+        Ok(match place {
+            Place::Outside => Vec::new(),
+            Place::Proxied => {
+                let [http, https] = &self.server.entries();
+                let options = ["--allow", http, "--allow", https, "--"].map(own);
+                [ringfence(), options.to_vec()].concat()
+            }
+            Place::Transparent => {
+                let options = ["--policy", &self.policy, "--"].map(own);
+                [ringfence(), options.to_vec()].concat()
+            }
+            Place::Srt => {
+                let srt = self.srt.as_ref().context("not installed")?;
+                let srt = srt.to_string_lossy();
+                [&srt, "--settings", &self.settings, "--"].map(own).to_vec()
+            }
+        })
+    }
+}
+
+/// Writes settings for `srt` with this allow list and says where they are.
+pub(super) fn write_settings(name: &str, allowed: &[&str]) -> Result<String> {
+    let settings = serde_json::json!({
+        "network": {"allowedDomains": allowed, "deniedDomains": []},
+        "filesystem": {"denyRead": [], "allowWrite": ["."], "denyWrite": []},
+    });
+    write(name, &settings.to_string())
+}
+
+/// Writes a file of the temporary folder.
+fn write(name: &str, text: &str) -> Result<String> {
+    let path = env::temp_dir().join(name);
+    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path.display().to_string())
+}

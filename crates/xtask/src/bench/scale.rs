@@ -1,0 +1,52 @@
+//! How much of everything is measured.
+
+use serde::{Deserialize, Serialize};
+
+/// Amounts; times are per command and figures per user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Scale {
+    /// Starts of each command.
+    pub(super) starts: usize,
+    /// Size of a download.
+    pub(super) download_mib: u64,
+    /// Downloads of each kind.
+    pub(super) downloads: usize,
+    /// How long small requests are sent in one round.
+    pub(super) request_seconds: u64,
+    /// Rounds of small requests and of processes.
+    pub(super) rounds: usize,
+    /// Client processes, one after the other, in one round.
+    pub(super) processes: usize,
+}
+
+impl Scale {
+    /// For a glance: the network takes half a minute.
+    pub(super) const QUICK: Self = Self {
+        starts: 20,
+        download_mib: 64,
+        downloads: 3,
+        request_seconds: 1,
+        rounds: 1,
+        processes: 50,
+    };
+
+    /// Figures that can be compared, in a few minutes.
+    pub(super) const USUAL: Self = Self {
+        starts: 200,
+        download_mib: 256,
+        downloads: 5,
+        request_seconds: 1,
+        rounds: 3,
+        processes: 200,
+    };
+
+    /// Figures to write down.
+    pub(super) const FULL: Self = Self {
+        starts: 200,
+        download_mib: 1024,
+        downloads: 5,
+        request_seconds: 8,
+        rounds: 3,
+        processes: 200,
+    };
+}

@@ -8,11 +8,11 @@
 use std::cell::{Cell, RefCell};
 use std::ops::{Deref, DerefMut};
 
-/// Beyond this a copy gains nothing.
-const LARGE: usize = 256 * 1024;
+/// A copy gains up to about this size.
+const LARGE: usize = 512 * 1024;
 const SMALL: usize = 16 * 1024;
 /// Large buffers in use at once.
-const MOST_LARGE: usize = 16;
+const MOST_LARGE: usize = 8;
 /// Large buffers kept for later.
 const KEPT: usize = 2;
 

@@ -233,7 +233,10 @@ impl Exit {
         let decision = self.decide(lookup, None);
         let is_near = matches!(
             decision.reason,
-            Reason::PortNotAllowed | Reason::MethodNotAllowed | Reason::PathNotAllowed
+            Reason::PortNotAllowed
+                | Reason::MethodNotAllowed
+                | Reason::PathNotAllowed
+                | Reason::HostPortNotAllowed
         );
         if decision.is_allowed() || is_near {
             return Ok(());
@@ -324,7 +327,7 @@ impl Exit {
         }
     }
 
-    /// What is still open ends with the run.
+    /// What is still open ends with the run, and is written down as that.
     pub(crate) fn finish(&self) {
         self.register.end_all();
     }

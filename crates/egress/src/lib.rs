@@ -3,7 +3,7 @@
 //!
 //! Everything is handed in (listeners, policy, log, resolver), so that it works
 //! on plain loopback as well. No decision is made here: each attempt goes
-//! through [`Exit`](exit::Exit), which asks `ringfence_policy::decide` and
+//! through its `Exit`, which asks `ringfence_policy::decide` and
 //! writes the answer down before it takes effect.
 #![forbid(unsafe_code)]
 

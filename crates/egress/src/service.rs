@@ -5,7 +5,6 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ringfence_audit::{ConnectionId, Process, Protocol, Recorder, Via};
@@ -55,7 +54,8 @@ pub(crate) struct World {
 /// A service at work. Letting go of it ends it, and with it every connection.
 pub struct Service {
     orders: Option<UnboundedSender<Order>>,
-    thread: Option<JoinHandle<()>>,
+    /// Closed once everything is written down.
+    written: mpsc::Receiver<()>,
 }
 
 enum Order {
@@ -71,17 +71,18 @@ impl Service {
         settings: Settings,
     ) -> io::Result<Self> {
         let (orders, coming) = unbounded_channel();
-        let thread = std::thread::Builder::new()
+        let (all_written, written) = mpsc::channel();
+        std::thread::Builder::new()
             .name("egress".to_owned())
             .spawn(move || {
                 // Without it nothing is accepted, and so nothing leaves.
-                let _ = serve(inlets, coming, || {
+                let _ = serve(inlets, coming, all_written, || {
                     Exit::new(policy, recorder, Resolver::system(), settings)
                 });
             })?;
         Ok(Self {
             orders: Some(orders),
-            thread: Some(thread),
+            written,
         })
     }
 
@@ -112,15 +113,15 @@ impl Handle {
 impl Drop for Service {
     fn drop(&mut self) {
         self.orders.take();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        // Its connections close while we go on; nothing comes of them any more.
+        let _ = self.written.recv();
     }
 }
 
 fn serve(
     inlets: Inlets,
     orders: UnboundedReceiver<Order>,
+    all_written: mpsc::Sender<()>,
     exit: impl FnOnce() -> Exit,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -142,6 +143,7 @@ fn serve(
         }
         obey(orders, &world.exit).await;
         world.exit.finish();
+        drop(all_written);
         Ok(())
     })
 }

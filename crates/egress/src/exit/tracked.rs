@@ -90,6 +90,7 @@ impl Register {
             if entry.why.get().is_none() {
                 entry.why.set(Some(CloseReason::RunEnded));
             }
+            entry.write_end(&self.recorder);
         }
     }
 
@@ -149,27 +150,30 @@ impl Tracked {
 impl Drop for Tracked {
     fn drop(&mut self) {
         self.open.borrow_mut().remove(&self.number);
-        let entry = &self.entry;
-        if !entry.admitted.get() {
+        self.entry.write_end(&self.recorder);
+    }
+}
+
+impl Entry {
+    /// Writes the end of what was admitted down, once.
+    fn write_end(&self, recorder: &Recorder) {
+        if !self.admitted.replace(false) {
             return;
         }
-        let elapsed = entry.started.elapsed().as_millis();
+        let elapsed = self.started.elapsed().as_millis();
+        let target = &self.attempt.target;
         let closed = Closed {
-            connection: entry.attempt.connection,
-            via: entry.attempt.via,
-            host: entry
-                .attempt
-                .target
-                .name()
-                .map(|name| HostText::new(name.as_str())),
-            address: entry.address.get(),
-            port: entry.attempt.port,
-            bytes_up: entry.up.get(),
-            bytes_down: entry.down.get(),
+            connection: self.attempt.connection,
+            via: self.attempt.via,
+            host: target.name().map(|name| HostText::new(name.as_str())),
+            address: self.address.get(),
+            port: self.attempt.port,
+            bytes_up: self.up.get(),
+            bytes_down: self.down.get(),
             duration_ms: u64::try_from(elapsed).unwrap_or(u64::MAX),
-            why: entry.why.get().unwrap_or(CloseReason::Finished),
+            why: self.why.get().unwrap_or(CloseReason::Finished),
         };
         // The decision was recorded; only its figures would be lost.
-        let _ = self.recorder.closed(closed);
+        let _ = recorder.closed(closed);
     }
 }

@@ -1,6 +1,7 @@
 //! From the surveyed places to mounts and Landlock rules.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
@@ -299,12 +300,12 @@ pub(super) fn landlock_rules(files: &Files, made: &[Overlay]) -> Vec<(PathBuf, F
             .chain(&[Path::new("/dev/shm")])
             .map(|path| (path.to_path_buf(), FsAccess::Write)),
     );
+    let hidden = HiddenPaths::new(&files.fragile);
     rules.extend(
-        readable(files)
+        readable(files, &hidden)
             .into_iter()
             .map(|path| (path, FsAccess::Read)),
     );
-    let hidden = HiddenPaths::new(&files.fragile);
     for place in &files.shown {
         let mut granted = Vec::new();
         grant_around(&place.path, &hidden, &mut granted);
@@ -323,24 +324,23 @@ pub(super) fn landlock_rules(files: &Files, made: &[Overlay]) -> Vec<(PathBuf, F
     rules
 }
 
-fn readable(files: &Files) -> Vec<PathBuf> {
+fn readable(files: &Files, hidden: &HiddenPaths<'_>) -> Vec<PathBuf> {
     if files.scope == ReadScope::System {
         let mut roots: Vec<_> = SYSTEM_FOLDERS.iter().map(PathBuf::from).collect();
         roots.extend([PathBuf::from("/proc"), files.working_folder.clone()]);
         return roots;
     }
-    let hidden = HiddenPaths::new(&files.fragile);
     let mut granted = Vec::new();
-    grant_around(Path::new("/"), &hidden, &mut granted);
+    grant_around(Path::new("/"), hidden, &mut granted);
     granted
 }
 
 /// Grants `folder`, or its parts if a hidden path lies somewhere in it.
 fn grant_around(folder: &Path, hidden: &HiddenPaths<'_>, granted: &mut Vec<PathBuf>) {
-    if hidden.paths.contains(folder) {
+    if hidden.paths.contains(folder.as_os_str()) {
         return;
     }
-    if !hidden.above.contains(folder) {
+    if !hidden.above.contains(folder.as_os_str()) {
         granted.push(folder.to_path_buf());
         return;
     }
@@ -354,22 +354,33 @@ fn grant_around(folder: &Path, hidden: &HiddenPaths<'_>, granted: &mut Vec<PathB
     }
 }
 
-/// Hidden paths, and every folder above one.
+/// Hidden paths, and every folder above one, by their text: all are absolute
+/// and without `.`, and a text is found faster than its parts.
 struct HiddenPaths<'a> {
-    paths: HashSet<&'a Path>,
-    above: HashSet<&'a Path>,
+    paths: HashSet<&'a OsStr>,
+    above: HashSet<&'a OsStr>,
 }
 
 impl<'a> HiddenPaths<'a> {
     fn new(paths: &'a [PathBuf]) -> Self {
         Self {
-            paths: paths.iter().map(PathBuf::as_path).collect(),
-            above: paths
-                .iter()
-                .flat_map(|path| path.ancestors().skip(1))
-                .collect(),
+            paths: paths.iter().map(|path| path.as_os_str()).collect(),
+            above: folders_above(paths),
         }
     }
+}
+
+fn folders_above(paths: &[PathBuf]) -> HashSet<&OsStr> {
+    let mut above = HashSet::new();
+    for path in paths {
+        for folder in path.ancestors().skip(1) {
+            // What is above a known one is known.
+            if !above.insert(folder.as_os_str()) {
+                break;
+            }
+        }
+    }
+    above
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A folder with more entries than this is not read: asking for single names
 /// is cheaper.
@@ -10,7 +10,7 @@ const MOST_ENTRIES: usize = 256;
 
 /// What is in the folders asked about.
 #[derive(Default)]
-pub(super) struct Listings(HashMap<PathBuf, Listing>);
+pub(super) struct Listings(HashMap<OsString, Listing>);
 
 enum Listing {
     /// Nothing is there.
@@ -27,11 +27,12 @@ impl Listings {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             return true;
         };
-        if !self.0.contains_key(folder) {
+        let key = folder.as_os_str();
+        if !self.0.contains_key(key) {
             let listing = self.read(folder);
-            self.0.insert(folder.to_path_buf(), listing);
+            self.0.insert(key.to_owned(), listing);
         }
-        match &self.0[folder] {
+        match &self.0[key] {
             Listing::Absent => false,
             Listing::Entries(names) => names.contains(name),
             Listing::Unknown => true,
@@ -40,7 +41,9 @@ impl Listings {
 
     fn read(&mut self, folder: &Path) -> Listing {
         // The folder above may tell already.
-        let above = folder.parent().and_then(|above| self.0.get(above));
+        let above = folder
+            .parent()
+            .and_then(|above| self.0.get(above.as_os_str()));
         if let (Some(Listing::Entries(names)), Some(name)) = (above, folder.file_name())
             && !names.contains(name)
         {

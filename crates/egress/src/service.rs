@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -49,6 +50,7 @@ pub(crate) struct World {
     callers: Register,
     room: Arc<Semaphore>,
     last: Cell<u64>,
+    used: Arc<AtomicBool>,
 }
 
 /// A service at work. Letting go of it ends it, and with it every connection.
@@ -56,6 +58,8 @@ pub struct Service {
     orders: Option<UnboundedSender<Order>>,
     /// Closed once everything is written down.
     written: mpsc::Receiver<()>,
+    /// Something came in, so that there may be something to write down.
+    used: Arc<AtomicBool>,
 }
 
 enum Order {
@@ -72,17 +76,19 @@ impl Service {
     ) -> io::Result<Self> {
         let (orders, coming) = unbounded_channel();
         let (all_written, written) = mpsc::channel();
+        let used = Arc::new(AtomicBool::new(false));
+        let noted = Arc::clone(&used);
         std::thread::Builder::new()
             .name("egress".to_owned())
             .spawn(move || {
                 // Without it nothing is accepted, and so nothing leaves.
-                let _ = serve(inlets, coming, all_written, || {
-                    Exit::new(policy, recorder, Resolver::system(), settings)
-                });
+                let exit = || Exit::new(policy, recorder, Resolver::system(), settings);
+                let _ = serve(inlets, coming, (all_written, noted), exit);
             })?;
         Ok(Self {
             orders: Some(orders),
             written,
+            used,
         })
     }
 
@@ -114,14 +120,16 @@ impl Drop for Service {
     fn drop(&mut self) {
         self.orders.take();
         // Its connections close while we go on; nothing comes of them any more.
-        let _ = self.written.recv();
+        if self.used.load(Ordering::Acquire) {
+            let _ = self.written.recv();
+        }
     }
 }
 
 fn serve(
     inlets: Inlets,
     orders: UnboundedReceiver<Order>,
-    all_written: mpsc::Sender<()>,
+    (all_written, used): (mpsc::Sender<()>, Arc<AtomicBool>),
     exit: impl FnOnce() -> Exit,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -130,7 +138,7 @@ fn serve(
         .build()?;
     let local = LocalSet::new();
     local.block_on(&runtime, async {
-        let world = World::new(exit(), inlets.callers)?;
+        let world = World::new(exit(), inlets.callers, used)?;
         for listener in inlets.transparent {
             accept_from(listener, &world, Kind::Transparent)?;
         }
@@ -165,7 +173,11 @@ async fn obey(mut orders: UnboundedReceiver<Order>, exit: &Exit) {
 }
 
 impl World {
-    fn new(exit: Exit, callers: Option<Box<dyn Callers + Send>>) -> io::Result<Rc<Self>> {
+    fn new(
+        exit: Exit,
+        callers: Option<Box<dyn Callers + Send>>,
+        used: Arc<AtomicBool>,
+    ) -> io::Result<Rc<Self>> {
         let exit = Rc::new(exit);
         let lookups = Rc::new(Noted {
             exit: Rc::clone(&exit),
@@ -176,6 +188,7 @@ impl World {
             room: Arc::new(Semaphore::new(exit.limits().connections)),
             callers: Register::new(callers.map(|callers| callers as Box<dyn Callers>))?,
             last: Cell::new(0),
+            used,
             exit,
         }))
     }
@@ -232,6 +245,7 @@ fn accept_from(listener: OwnedFd, world: &Rc<World>, kind: Kind) -> io::Result<(
         loop {
             match listener.accept().await {
                 Ok((client, peer)) => {
+                    world.used.store(true, Ordering::Release);
                     // More than there is room for wait, but for this one, in
                     // the kernel's queue.
                     let Ok(place) = Arc::clone(&world.room).acquire_owned().await else {

@@ -38,6 +38,8 @@ pub enum Inlet {
     Proxy,
     /// A socket for questions to a name server.
     Names,
+    /// A socket to set the rules of the network with.
+    Rules,
 }
 
 /// How connections are led to the listeners.

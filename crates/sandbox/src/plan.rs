@@ -353,6 +353,11 @@ impl Plan {
         self.weaker.host_root
     }
 
+    /// Falls back to listening on single ports.
+    pub(crate) fn listen_singly(&mut self) {
+        self.network.listen_singly();
+    }
+
     /// Falls back to the starter's own id behind the sandbox.
     pub(crate) fn use_own_id(&mut self) {
         self.ids.use_own_id();

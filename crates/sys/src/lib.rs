@@ -45,8 +45,8 @@ pub use crate::mount::{
 };
 pub use crate::net::{
     Datagram, Families, Family, anyip_listener, bring_anyip_up, datagram_socket, intercept_tcp,
-    local_port, loopback_listener, namespace_of, receive_datagram, send_datagram,
-    transparent_listener,
+    intercept_tcp_over, local_port, loopback_listener, namespace_of, receive_datagram,
+    rules_socket, send_datagram, transparent_listener,
 };
 pub use crate::probe::{Probe, in_child, probe_nf_tables, probe_seccomp_listener};
 pub use crate::process::{

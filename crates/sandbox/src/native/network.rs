@@ -32,10 +32,11 @@ struct Network {
 pub(super) fn set_up(plan: &NetworkPlan, supervisor: &Channel) -> Result<(), Failure> {
     match plan {
         NetworkPlan::Closed => net::bring_loopback_up().during(Step::Loopback),
-        NetworkPlan::Intercepted { ports } => {
+        NetworkPlan::Intercepted { ports, singly } => {
             let families = net::bring_anyip_up().during(Step::Loopback)?;
             refuse_fast_open().at(Step::Loopback, Path::new(FAST_OPEN))?;
-            let network = open(families, ports).during(Step::Inlets)?;
+            let ports = ports.as_slice();
+            let network = open(families, ports, *singly).during(Step::Inlets)?;
             hand_out(network, supervisor).during(Step::Channel)
         }
     }
@@ -61,7 +62,7 @@ fn refuse_fast_open() -> Result<(), Errno> {
     rustix::io::write(setting, b"0").map(drop)
 }
 
-fn open(families: Families, ports: &[u16]) -> Result<Network, Errno> {
+fn open(families: Families, ports: &[u16], singly: bool) -> Result<Network, Errno> {
     let mut inlets = Vec::new();
     for family in families.each() {
         for port in [HTTP_PROXY_PORT, SOCKS_PROXY_PORT] {
@@ -70,33 +71,31 @@ fn open(families: Families, ports: &[u16]) -> Result<Network, Errno> {
         let names = net::datagram_socket(*family, NAME_SERVICE)?;
         inlets.push((Inlet::Names, names));
     }
-    let (listeners, interception) = match intercept_every_port(families) {
-        Ok(listeners) => (listeners, Interception::EveryPort),
+    // Setting the rules takes long where nobody else on the machine has any,
+    // so the supervisor does it, while the init goes on.
+    let rules = net::rules_socket().ok().filter(|_| !singly);
+    let (listeners, interception) = match &rules {
+        Some(_) => (listen_everywhere(families)?, Interception::EveryPort),
         // Without nf_tables other ports are refused by the kernel: nothing
         // gets out that would not otherwise.
-        Err(_) => (
+        None => (
             listen_on(families, ports)?,
             Interception::Ports(ports.to_vec()),
         ),
     };
     let listeners = listeners.into_iter();
     inlets.extend(listeners.map(|listener| (Inlet::Transparent, listener)));
+    inlets.extend(rules.map(|rules| (Inlet::Rules, rules)));
     Ok(Network {
         inlets,
         interception,
     })
 }
 
-fn intercept_every_port(families: Families) -> Result<Vec<OwnedFd>, Errno> {
-    let mut listeners = Vec::new();
-    let mut ports = [0; 2];
-    for (family, port) in families.each().iter().zip(&mut ports) {
-        let listener = net::transparent_listener(*family)?;
-        *port = net::local_port(listener.as_fd())?;
-        listeners.push(listener);
-    }
-    net::intercept_tcp(ports[0], (ports[1] != 0).then_some(ports[1]))?;
-    Ok(listeners)
+fn listen_everywhere(families: Families) -> Result<Vec<OwnedFd>, Errno> {
+    let each = families.each().iter();
+    each.map(|family| net::transparent_listener(*family))
+        .collect()
 }
 
 fn listen_on(families: Families, ports: &[u16]) -> Result<Vec<OwnedFd>, Errno> {

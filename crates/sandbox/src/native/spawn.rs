@@ -53,6 +53,9 @@ pub enum SpawnError {
     /// The ids of the new user namespace could not be mapped.
     #[error("cannot map user and group ids: {0}")]
     MapIds(Errno),
+    /// The kernel cannot intercept every port.
+    #[error("cannot intercept every port: {0}")]
+    NoInterception(Errno),
     /// Nobody serves the sockets of its network.
     #[error("the sandbox's network is not served")]
     NotServed,
@@ -79,7 +82,7 @@ impl SpawnError {
             Self::NoIdMappedMounts { .. } => "no-id-mapped-mounts",
             Self::Prepare { .. } => "folder-unusable",
             Self::MapIds(_) => "ids-unavailable",
-            Self::NotServed => "egress-unavailable",
+            Self::NoInterception(_) | Self::NotServed => "egress-unavailable",
             Self::InitDied | Self::InitLost | Self::Protocol => "init-died",
         }
     }
@@ -112,12 +115,14 @@ pub type Serve<'a> = &'a mut dyn FnMut(Inlets) -> bool;
 
 /// Starts the plan's command in a new sandbox.
 pub fn spawn(mut plan: Plan, serve: Serve<'_>) -> Result<Running, SpawnError> {
-    match start(&plan, serve) {
-        Err(SpawnError::NoIdMappedMounts { .. }) if plan.may_run_with_own_id() => {
-            plan.use_own_id();
-            start(&plan, serve)
+    loop {
+        match start(&plan, serve) {
+            Err(SpawnError::NoIdMappedMounts { .. }) if plan.may_run_with_own_id() => {
+                plan.use_own_id();
+            }
+            Err(SpawnError::NoInterception(_)) => plan.listen_singly(),
+            other => return other,
         }
-        other => other,
     }
 }
 
@@ -267,7 +272,25 @@ fn open_same(place: &Place) -> Result<OwnedFd, Errno> {
     }
 }
 
-fn sorted(kinds: Vec<Inlet>, descriptors: Vec<OwnedFd>, callers: Callers) -> Inlets {
+/// Leads every connection to the sandbox's listeners, one for each family.
+fn intercept(inlets: &Inlets, rules: BorrowedFd<'_>) -> Result<(), Errno> {
+    let port = |at: usize| {
+        let listener = inlets.transparent.get(at);
+        listener
+            .map(|listener| sys::local_port(listener.as_fd()))
+            .transpose()
+    };
+    let port_v4 = port(0)?.ok_or(Errno::INVAL)?;
+    sys::intercept_tcp_over(rules, port_v4, port(1)?)
+}
+
+/// What the supervisor serves, and what it sets the rules with.
+fn sorted(
+    kinds: Vec<Inlet>,
+    descriptors: Vec<OwnedFd>,
+    callers: Callers,
+) -> (Inlets, Option<OwnedFd>) {
+    let mut rules = None;
     let mut inlets = Inlets {
         transparent: Vec::new(),
         proxies: Vec::new(),
@@ -279,9 +302,10 @@ fn sorted(kinds: Vec<Inlet>, descriptors: Vec<OwnedFd>, callers: Callers) -> Inl
             Inlet::Transparent => inlets.transparent.push(descriptor),
             Inlet::Proxy => inlets.proxies.push(descriptor),
             Inlet::Names => inlets.names.push(descriptor),
+            Inlet::Rules => rules = Some(descriptor),
         }
     }
-    inlets
+    (inlets, rules)
 }
 
 impl Running {
@@ -312,7 +336,11 @@ impl Running {
             return Err(SpawnError::Protocol);
         };
         self.note_interception(interception);
-        if !serve(sorted(inlets, descriptors, callers)) {
+        let (inlets, rules) = sorted(inlets, descriptors, callers);
+        if let Some(rules) = rules {
+            intercept(&inlets, rules.as_fd()).map_err(SpawnError::NoInterception)?;
+        }
+        if !serve(inlets) {
             return Err(SpawnError::NotServed);
         }
         // An init that failed has said why, which is read next.

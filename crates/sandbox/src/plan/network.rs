@@ -35,6 +35,8 @@ pub(crate) enum NetworkPlan {
     Intercepted {
         /// What is listened on where the kernel cannot intercept every port.
         ports: Vec<u16>,
+        /// It is known that the kernel cannot.
+        singly: bool,
     },
 }
 
@@ -45,6 +47,14 @@ impl NetworkPlan {
         }
         Self::Intercepted {
             ports: single_ports(policy),
+            singly: false,
+        }
+    }
+
+    /// Gives up on intercepting every port.
+    pub(super) fn listen_singly(&mut self) {
+        if let Self::Intercepted { singly, .. } = self {
+            *singly = true;
         }
     }
 

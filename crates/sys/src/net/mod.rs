@@ -12,7 +12,7 @@ mod routes;
 mod sockets;
 
 pub use datagram::{Datagram, datagram_socket, receive_datagram, send_datagram};
-pub use nftables::intercept_tcp;
+pub use nftables::{intercept_tcp, intercept_tcp_over, rules_socket};
 pub use routes::bring_anyip_up;
 pub use sockets::{
     anyip_listener, local_port, loopback_listener, namespace_of, transparent_listener,

@@ -4,7 +4,7 @@
 //! Hand-written: the messages are fixed, known when this is compiled, and
 //! sent while a sandbox starts.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::net::{
     AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, netlink,
@@ -117,14 +117,24 @@ impl Body<'_> {
 
 /// Sends the messages to the kernel's `protocol` and returns those refused.
 pub(super) fn exchange(protocol: Option<Protocol>, batch: &Batch) -> Result<Vec<Refusal>> {
-    let socket = rustix::net::socket_with(
+    exchange_over(open(protocol)?.as_fd(), batch)
+}
+
+/// The same over a socket that is there already, in whose namespace it then
+/// happens.
+pub(super) fn exchange_over(socket: BorrowedFd<'_>, batch: &Batch) -> Result<Vec<Refusal>> {
+    rustix::net::send(socket, &batch.bytes, SendFlags::empty())?;
+    read_answers(socket, batch.acknowledged)
+}
+
+/// A socket to the kernel's `protocol`.
+pub(super) fn open(protocol: Option<Protocol>) -> Result<OwnedFd> {
+    rustix::net::socket_with(
         AddressFamily::NETLINK,
         SocketType::RAW,
         SocketFlags::CLOEXEC,
         protocol,
-    )?;
-    rustix::net::send(&socket, &batch.bytes, SendFlags::empty())?;
-    read_answers(&socket, batch.acknowledged)
+    )
 }
 
 /// Reads answers up to the one for the message at `last`.
@@ -132,7 +142,7 @@ pub(super) fn exchange(protocol: Option<Protocol>, batch: &Batch) -> Result<Vec<
 /// The kernel works on a request within `sendmsg`, so every answer is already
 /// there. The last can be missing: without `nf_tables`, the refusal of the
 /// first message is the only answer.
-fn read_answers(socket: &OwnedFd, last: Place) -> Result<Vec<Refusal>> {
+fn read_answers(socket: BorrowedFd<'_>, last: Place) -> Result<Vec<Refusal>> {
     let mut refusals = Vec::new();
     loop {
         // The original message follows in an answer; it is cut off.

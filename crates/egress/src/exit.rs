@@ -5,18 +5,16 @@
 //! [`Exit::open`]; the policy it asks may be replaced at any time, and what is
 //! no longer allowed is then cut.
 
+mod error;
 mod malformed;
 mod tracked;
 
 use std::cell::{Cell, RefCell};
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ringfence_audit::{
-    CloseReason, Decided, LogError, Protocol, ReasonCode, Recorder, Verdict, Via,
-};
+use ringfence_audit::{Decided, LogError, Protocol, ReasonCode, Recorder, Verdict, Via};
 use ringfence_policy::{Decision, HOST_ALIAS, HostName, Policy, Reason, Resolved, Target, decide};
 use tokio::net::TcpStream;
 
@@ -29,6 +27,7 @@ use crate::parent::{self, Kind, ParentProxies, ParentProxy};
 use crate::refusal::Refused;
 use crate::resolve::{ResolveError, Resolver};
 
+pub(crate) use error::OpenError;
 use tracked::Register;
 pub(crate) use tracked::Tracked;
 
@@ -74,54 +73,6 @@ pub(crate) enum Hop {
         /// The value of `Proxy-Authorization`.
         authorization: Option<String>,
     },
-}
-
-/// Why there is no connection.
-#[derive(Debug)]
-pub(crate) enum OpenError {
-    /// Refused, and written down.
-    Refused(Refused),
-    /// Allowed, but the name has no address.
-    Unresolved(ResolveError),
-    /// Allowed, but nobody answers.
-    Unreachable(io::Error),
-    /// Allowed, but the time is up.
-    TimedOut,
-}
-
-impl From<Refused> for OpenError {
-    fn from(refused: Refused) -> Self {
-        Self::Refused(refused)
-    }
-}
-
-impl OpenError {
-    /// The HTTP status that says so.
-    pub(crate) fn status(&self) -> u16 {
-        match self {
-            Self::Refused(_) => 403,
-            Self::Unresolved(_) | Self::Unreachable(_) => 502,
-            Self::TimedOut => 504,
-        }
-    }
-
-    /// One line for people.
-    pub(crate) fn text(&self) -> String {
-        match self {
-            Self::Refused(refused) => refused.phrase.clone(),
-            Self::Unresolved(error) => error.to_string(),
-            Self::Unreachable(error) => format!("cannot connect: {error}"),
-            Self::TimedOut => "the destination does not answer".to_owned(),
-        }
-    }
-
-    fn close_reason(&self) -> CloseReason {
-        match self {
-            Self::Refused(_) => CloseReason::Refused,
-            Self::Unresolved(_) => CloseReason::Unresolved,
-            Self::Unreachable(_) | Self::TimedOut => CloseReason::Unreachable,
-        }
-    }
 }
 
 /// How to get there.

@@ -51,7 +51,7 @@ pub use crate::net::{
 pub use crate::probe::{Probe, in_child, probe_nf_tables, probe_seccomp_listener};
 pub use crate::process::{
     Child, Namespaces, Reaped, children_peak_rss, close_all_but, close_all_on_exec, exec, exit_now,
-    fork, is_single_threaded, kill_all_others, own_working_folder, reap, reap_zombies, set_umask,
+    fork, is_single_threaded, kill_all_others, own_network, own_working_folder, reap, reap_zombies, set_umask,
     spawn_in, spawn_to_exec,
 };
 pub use crate::signal::{SignalQueue, is_ignored, reset_signals};

@@ -18,11 +18,13 @@ pub struct Namespaces(u64);
 impl Namespaces {
     /// User, mount, pid, network, IPC, UTS and cgroup: everything there is
     /// but time, which nothing here needs to be virtual.
-    pub const ALL: Self = Self(
+    pub const ALL: Self = Self(Self::ALL_BUT_NETWORK.0 | libc::CLONE_NEWNET as u64);
+
+    /// The same without the network namespace, for [`own_network`].
+    pub const ALL_BUT_NETWORK: Self = Self(
         (libc::CLONE_NEWUSER
             | libc::CLONE_NEWNS
             | libc::CLONE_NEWPID
-            | libc::CLONE_NEWNET
             | libc::CLONE_NEWIPC
             | libc::CLONE_NEWUTS
             | libc::CLONE_NEWCGROUP) as u64,
@@ -51,6 +53,14 @@ pub fn spawn_in(namespaces: Namespaces, body: impl FnOnce() -> i32) -> Result<Ch
         return Err(Errno::DEADLK);
     }
     clone3(namespaces.0, body)
+}
+
+/// Moves the calling process into a network namespace of its own. It takes as
+/// long as making all other namespaces together.
+pub fn own_network() -> Result<()> {
+    // SAFETY: takes flags only, and concerns the calling process alone.
+    check(libc::c_long::from(unsafe { libc::unshare(libc::CLONE_NEWNET) }))?;
+    Ok(())
 }
 
 /// Copies the calling process and runs `body` in the child, which ends with

@@ -46,6 +46,7 @@ fn start<'a>(
     // What needs no ids comes first: started as root, the supervisor is busy
     // with them.
     sys::scrub_environment();
+    sys::own_network().during(Step::Network)?;
     network::set_up(plan.network(), supervisor)?;
     // A name that every resolver knows, and nothing about this machine.
     rustix::system::sethostname(b"localhost").during(Step::Loopback)?;

@@ -135,7 +135,7 @@ fn start(plan: &Plan, serve: Serve<'_>) -> Result<Running, SpawnError> {
         .map_err(SpawnError::Clone)?
         .unzip();
     let mut our_ends = Some((ours, callers));
-    let init = sys::spawn_in(Namespaces::ALL, || {
+    let init = sys::spawn_in(Namespaces::ALL_BUT_NETWORK, || {
         // These must be the supervisor's alone, or its death would not show.
         our_ends.take();
         init::run(plan, &theirs, told)

@@ -42,9 +42,7 @@ impl Broker<'_> {
         address: u64,
         length: u64,
     ) -> Outcome {
-        let address = read_address(caller, address, length)?;
-        let socket = caller.open_file(as_descriptor(number))?;
-        self.own_network(&socket)?;
+        let (socket, address) = self.socket_and_address(caller, number, (address, length))?;
         match address {
             Address::Path(path) => {
                 let place = self.own_socket(caller, &path)?;
@@ -104,6 +102,19 @@ impl Broker<'_> {
         operation().map(Done::Now)
     }
 
+    /// The caller's socket, which must be of its own network, and an address.
+    fn socket_and_address(
+        &mut self,
+        caller: &Caller<'_>,
+        number: u64,
+        (address, length): (u64, u64),
+    ) -> Result<(OwnedFd, Address), Errno> {
+        let address = read_address(caller, address, length)?;
+        let socket = caller.open_file(as_descriptor(number))?;
+        self.own_network(&socket)?;
+        Ok((socket, address))
+    }
+
     /// A socket of another network, handed in by somebody, stays as it is.
     fn own_network(&mut self, socket: &OwnedFd) -> Result<(), Errno> {
         let is_foreign = match (sys::namespace_of(socket.as_fd()), self.network) {
@@ -152,9 +163,7 @@ impl Broker<'_> {
         address: u64,
         length: u64,
     ) -> Outcome {
-        let address = read_address(caller, address, length)?;
-        let socket = caller.open_file(as_descriptor(number))?;
-        self.own_network(&socket)?;
+        let (socket, address) = self.socket_and_address(caller, number, (address, length))?;
         match address {
             Address::Path(path) => self.bind_path(caller, &socket, &path)?,
             Address::OwnName(name) => rustix::net::bind(&socket, &name)?,

@@ -18,6 +18,7 @@ mod link;
 mod memory;
 mod message;
 mod mount;
+mod mount_table;
 mod net;
 mod probe;
 mod process;
@@ -43,6 +44,7 @@ pub use crate::mount::{
     MountFlags, attach, clone_tree, devpts, make_view_read_only, pivot_into, procfs,
     set_attributes_of_one, set_id_mapping, set_mount_attributes, tmpfs,
 };
+pub use crate::mount_table::{MountedAt, mounts};
 pub use crate::net::{
     Datagram, Families, Family, anyip_listener, bring_anyip_up, datagram_socket, intercept_tcp,
     intercept_tcp_over, local_port, loopback_listener, namespace_of, receive_datagram,
@@ -51,8 +53,8 @@ pub use crate::net::{
 pub use crate::probe::{Probe, in_child, probe_nf_tables, probe_seccomp_listener};
 pub use crate::process::{
     Child, Namespaces, Reaped, children_peak_rss, close_all_but, close_all_on_exec, exec, exit_now,
-    fork, is_single_threaded, kill_all_others, own_network, own_working_folder, reap, reap_zombies, set_umask,
-    spawn_in, spawn_to_exec,
+    fork, is_single_threaded, kill_all_others, own_network, own_working_folder, reap, reap_zombies,
+    set_umask, spawn_in, spawn_to_exec,
 };
 pub use crate::signal::{SignalQueue, is_ignored, reset_signals};
 pub use crate::terminal::{Pty, RawMode, controlling_terminal_of, make_controlling};

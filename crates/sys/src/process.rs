@@ -42,8 +42,16 @@ pub struct Child {
 
 /// Whether the calling process has exactly one thread.
 pub fn is_single_threaded() -> Result<bool> {
-    // The link count of a task folder is two more than the number of threads.
-    Ok(rustix::fs::stat("/proc/self/task")?.st_nlink == 3)
+    // This changes nothing, and fails for a process with several threads
+    // (unshare(2)).
+    // SAFETY: takes flags only.
+    match check(libc::c_long::from(unsafe {
+        libc::unshare(libc::CLONE_THREAD)
+    })) {
+        Ok(_) => Ok(true),
+        Err(Errno::INVAL) => Ok(false),
+        Err(errno) => Err(errno),
+    }
 }
 
 /// Copies the calling process into a child in new namespaces and runs `body`
@@ -59,7 +67,9 @@ pub fn spawn_in(namespaces: Namespaces, body: impl FnOnce() -> i32) -> Result<Ch
 /// long as making all other namespaces together.
 pub fn own_network() -> Result<()> {
     // SAFETY: takes flags only, and concerns the calling process alone.
-    check(libc::c_long::from(unsafe { libc::unshare(libc::CLONE_NEWNET) }))?;
+    check(libc::c_long::from(unsafe {
+        libc::unshare(libc::CLONE_NEWNET)
+    }))?;
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use ringfence_policy::{Environment, ReadScope};
-use ringfence_sys::FsAccess;
+use ringfence_sys::{FsAccess, MountedAt};
 use rustix::fs::Access;
 
 use super::error::PlanError;
@@ -120,13 +120,26 @@ fn foreign_mounts(files: &Files) -> Vec<PathBuf> {
     if files.scope == ReadScope::System {
         return Vec::new();
     }
-    let table = mount_table().unwrap_or_default();
-    let table = String::from_utf8_lossy(&table);
-    let mut found: Vec<PathBuf> = table.lines().filter_map(foreign_mount).collect();
+    let mut found = listed_mounts().unwrap_or_else(|| {
+        let table = mount_table().unwrap_or_default();
+        let table = String::from_utf8_lossy(&table);
+        table.lines().filter_map(foreign_mount).collect()
+    });
     let replaced = ["/proc", "/dev", "/run"].map(Path::new);
     let replaced = replaced.iter().chain(&files.private);
     found.retain(|path| !replaced.clone().any(|own| path.starts_with(own)));
     found
+}
+
+/// As the kernel lists them, where it does and no type needs more to be told.
+fn listed_mounts() -> Option<Vec<PathBuf>> {
+    let mounts = ringfence_sys::mounts().ok()?;
+    let is_whole = |mount: &MountedAt| mount.kind != "fuse";
+    let is_foreign = |mount: &MountedAt| FOREIGN_TYPES.contains(&mount.kind.as_str());
+    mounts.iter().all(is_whole).then(|| {
+        let foreign = mounts.into_iter().filter(is_foreign);
+        foreign.map(|mount| mount.path).collect()
+    })
 }
 
 /// Read in one piece where it fits: its size cannot be asked for.

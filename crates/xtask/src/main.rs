@@ -10,6 +10,7 @@ mod process;
 mod programs;
 mod schemas;
 mod setup;
+mod srt;
 mod stage;
 mod table;
 mod test;

@@ -47,6 +47,7 @@ const SYSTEM: &[Requirement] = &[
     (Need::PythonModule("ensurepip"), &["python3-venv"]),
     (Need::PythonModule("requests"), &["python3-requests"]),
     (Need::Program("redis-cli"), &["redis-tools"]),
+    (Need::Program("rg"), &["ripgrep"]),
     (Need::Program("setpriv"), &["util-linux"]),
     (Need::Program("socat"), &["socat"]),
     (Need::Program("sqlite3"), &["sqlite3"]),

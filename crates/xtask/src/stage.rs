@@ -137,6 +137,15 @@ impl Stage {
         Ok(copy)
     }
 
+    /// Copies a folder of programs into the stage as `name`.
+    pub(crate) fn add_folder(&self, folder: &Path, name: &str) -> Result<PathBuf> {
+        let copy = self.root.join(name);
+        let mut copying = Command::new("cp");
+        copying.args(["-r", "--no-preserve=ownership"]);
+        process::run(copying.arg(folder).arg(&copy))?;
+        Ok(copy)
+    }
+
     /// `program` as the stage's user, in its home, with a clean environment.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Result<Command> {
         let mut command = match &self.runner {

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail};
 use crate::args::Args;
 use crate::cargo::{self, Profile};
 use crate::outcome::Outcome;
-use crate::setup;
+use crate::{setup, srt};
 use half::{Build, Selection};
 use summary::Summary;
 
@@ -42,7 +42,9 @@ pub(crate) fn run(typed: &[String]) -> Result<Outcome> {
     };
     setup::system_programs()?;
 
-    let build = build()?;
+    // Starting it once takes as long as a hundred of our tests.
+    let srt = args.has(ALL).then(srt::fetch).flatten();
+    let build = Build { srt, ..build()? };
     let mut summary = Summary::default();
     if halves != Halves::User {
         half::as_invoker(&build, &selection, &mut summary)?;
@@ -80,6 +82,7 @@ fn build() -> Result<Build> {
     Ok(Build {
         artifacts,
         ringfence,
+        srt: None,
     })
 }
 

@@ -8,6 +8,7 @@ use anyhow::Result;
 use super::runner;
 use super::summary::Summary;
 use crate::cargo::{self, Artifact, Kind};
+use crate::srt;
 use crate::stage::{self, Runner, Stage};
 
 /// Where tests find the built program.
@@ -21,6 +22,8 @@ const AS_TEST_USER: &[&str] = &["cli", "runtime", "sandbox", "sys"];
 pub(super) struct Build {
     pub(super) artifacts: Vec<Artifact>,
     pub(super) ringfence: PathBuf,
+    /// A folder with srt, for comparing.
+    pub(super) srt: Option<PathBuf>,
 }
 
 /// Which tests of a binary run.
@@ -54,6 +57,12 @@ pub(super) fn as_invoker(
             .args(selection.arguments())
             .env("CARGO_MANIFEST_DIR", &artifact.folder)
             .env(RINGFENCE_BIN, &build.ringfence)
+            .envs(
+                build
+                    .srt
+                    .iter()
+                    .map(|srt| (srt::VARIABLE, srt::program(srt))),
+            )
             .current_dir(&artifact.folder);
         summary.add(runner::run(&label(artifact), &user, &mut command)?);
     }
@@ -68,11 +77,14 @@ pub(super) fn as_test_user(
 ) -> Result<()> {
     let stage = Stage::new(Runner::test_user()?)?;
     let ringfence = stage.add(&build.ringfence, "ringfence")?;
+    let srt = build.srt.as_deref().map(|srt| stage.add_folder(srt, "srt"));
+    let srt = srt.transpose()?;
     for artifact in tests(build).filter(|artifact| runs_as_test_user(artifact)) {
         let name = format!("{}-{}", artifact.crate_name(), artifact.name);
         let mut command = stage.command(stage.add(&artifact.executable, &name)?)?;
         command
             .args(selection.arguments())
+            .envs(srt.iter().map(|srt| (srt::VARIABLE, srt::program(srt))))
             .env(RINGFENCE_BIN, &ringfence);
         summary.add(runner::run(
             &label(artifact),

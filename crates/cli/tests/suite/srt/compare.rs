@@ -5,7 +5,7 @@ use super::case::{Case, Speaker};
 use super::{command_line, control, files, network, processes};
 
 /// Names srt's own program.
-const SRT: &str = "RINGFENCE_COMPARE_SRT";
+pub(super) const SRT: &str = "RINGFENCE_COMPARE_SRT";
 
 fn all() -> Vec<(&'static str, Case)> {
     let parts = [

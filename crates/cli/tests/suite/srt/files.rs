@@ -1,5 +1,7 @@
 //! What is read, what is written, which names are protected.
 
+use std::path::PathBuf;
+
 use serde_json::json;
 
 use super::case::{Case, cases, script, settings, with};
@@ -31,6 +33,20 @@ const COMMIT: &str = "touch new && git add new \
 const READING: &str = "for f in secret.txt link d/inner a.key b.key shown; do \
                        cat $f 2>/dev/null || echo hidden; done";
 const SYSTEM: [&str; 5] = ["/usr", "/bin", "/lib", "/lib64", "/etc"];
+
+/// The same, and where srt itself is, which has a program of its own inside.
+fn system() -> Vec<String> {
+    let srt = std::env::var_os(super::compare::SRT).map(PathBuf::from);
+    let folder = srt
+        .as_deref()
+        .and_then(|program| program.ancestors().nth(3));
+    let folder = folder.map(|folder| folder.display().to_string());
+    SYSTEM
+        .iter()
+        .map(ToString::to_string)
+        .chain(folder)
+        .collect()
+}
 
 cases! {
     writing_works_where_it_is_allowed_and_nowhere_else: [
@@ -96,7 +112,7 @@ cases! {
             .prints(&["secret", "made"]),
         script("cat secret.txt; touch made && echo made; cat /var/lib/dpkg/status 2>/dev/null || echo hidden")
             .after("echo secret > secret.txt")
-            .settings(&with("filesystem", json!({"denyRead": ["/"], "allowRead": SYSTEM})))
+            .settings(&with("filesystem", json!({"denyRead": ["/"], "allowRead": system()})))
             .prints(&["secret", "made", "hidden"]),
     ];
     folders_above_what_is_guarded_cannot_be_moved_away: [

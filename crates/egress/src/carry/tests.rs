@@ -449,3 +449,17 @@ fn g6_a_narrower_policy_cuts_an_idle_connection() {
         }
     });
 }
+
+#[test]
+fn g6_a_policy_that_wants_every_request_judged_cuts_what_is_not() {
+    run(async {
+        let yard = Yard::open().await;
+        let (mut client, mut server) = yard.tunnelled("a.test").await;
+        send(&mut client, b"\0binary").await;
+        expect(&mut server, b"\0binary").await;
+        let rule = format!("{{host: a.test, ports: [{}], methods: [GET]}}", yard.port);
+        let narrower = policy(&[rule, here(yard.port)]);
+        yard.exit.replace_policy(narrower);
+        assert!(is_over(&mut client).await && is_over(&mut server).await);
+    });
+}

@@ -55,7 +55,7 @@ pub use rule::{
     AllowRule, DenyRule, DenyScope, Destination, Endpoint, EntryError, NetworkMode, Reach, Side,
 };
 pub use source::{
-    CompatibilityMode, Fault, FlagLayer, Profile, SourceError, SrtError, SrtFault, SrtSettings,
-    SrtSource, UnknownName, base_layer, builtin_layers, mode_layer, profile_layer, read_srt,
-    read_toml, read_variables, read_yaml, srt_settings, variables,
+    CompatibilityMode, Fault, FlagLayer, FlagLimits, Profile, SourceError, SrtError, SrtFault,
+    SrtSettings, SrtSource, UnknownName, base_layer, builtin_layers, mode_layer, profile_layer,
+    read_srt, read_toml, read_variables, read_yaml, srt_settings, variables,
 };

@@ -24,13 +24,13 @@ pub struct Limits {
     pub memory: Option<Sourced<ByteSize>>,
     /// Processes and threads.
     pub pids: Option<Sourced<Count>>,
-    /// Bytes written to private storage.
+    /// Bytes added to private storage and to writable folders.
     pub disk: Option<Sourced<ByteSize>>,
     /// Wall-clock time.
     pub time: Option<Sourced<TimeSpan>>,
     /// CPU time of all processes together.
     pub cpu_time: Option<Sourced<TimeSpan>>,
-    /// Bytes of output that are kept.
+    /// Bytes of output.
     pub output: Option<Sourced<ByteSize>>,
     /// Open files per process.
     pub open_files: Option<Sourced<Count>>,
@@ -44,6 +44,9 @@ pub struct Limits {
     pub connection_time: Option<Sourced<TimeSpan>>,
     /// Different names below one wildcard that are looked up.
     pub wildcard_names: Option<Sourced<Count>>,
+    /// Whether CPU, memory, processes and CPU time must be held by a control
+    /// group, for all processes together, and by nothing less.
+    pub required: Option<Sourced<bool>>,
 }
 
 impl Limits {
@@ -74,6 +77,7 @@ impl Limits {
             connection_idle: rule.pick(self.connection_idle, other.connection_idle),
             connection_time: rule.pick(self.connection_time, other.connection_time),
             wildcard_names: rule.pick(self.wildcard_names, other.wildcard_names),
+            required: rule.pick_stricter(self.required, other.required),
         }
     }
 }
@@ -86,6 +90,18 @@ enum Pick {
 }
 
 impl Pick {
+    /// As `pick`, for a demand: here the lower of two is the one that is made.
+    fn pick_stricter(
+        self,
+        own: Option<Sourced<bool>>,
+        other: Option<Sourced<bool>>,
+    ) -> Option<Sourced<bool>> {
+        match (own, other) {
+            (Some(own), Some(_)) if self == Self::Lower && own.value => Some(own),
+            (own, other) => other.or(own),
+        }
+    }
+
     fn pick<T: Ord>(
         self,
         own: Option<Sourced<T>>,

@@ -118,6 +118,7 @@ impl Table {
         self.one("resources.connectionIdle", limits.connection_idle.as_ref());
         self.one("resources.connectionTime", limits.connection_time.as_ref());
         self.one("resources.wildcardNames", limits.wildcard_names.as_ref());
+        self.one("resources.required", limits.required.as_ref());
     }
 
     fn environment(&mut self, policy: &Resolved<Policy>) {

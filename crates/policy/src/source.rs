@@ -15,7 +15,7 @@ pub use builtin::{
     CompatibilityMode, Profile, UnknownName, base_layer, builtin_layers, mode_layer, profile_layer,
 };
 pub use error::{Fault, SourceError};
-pub use flags::FlagLayer;
+pub use flags::{FlagLayer, FlagLimits};
 pub use native::{read_toml, read_yaml};
 pub use srt::settings::{self as srt_settings, SrtSettings};
 pub use srt::{SrtError, SrtFault, SrtSource, read_srt};

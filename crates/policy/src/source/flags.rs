@@ -1,11 +1,14 @@
 //! Command-line flags as a layer.
 
-use super::error::SourceError;
+use std::str::FromStr;
+
+use super::error::{Fault, SourceError};
 use super::variables::{allows, denies, sourced};
+use crate::audit::AuditLevel;
 use crate::environment::{EnvError, check_name, check_pass, check_value};
 use crate::host::Dialect;
 use crate::layer::Layer;
-use crate::limits::TimeSpan;
+use crate::limits::Limits;
 use crate::origin::{LayerKind, Origin, Sourced};
 use crate::path::{Form, PathContext, PathRule, parse_as};
 use crate::rule::NetworkMode;
@@ -29,8 +32,35 @@ pub struct FlagLayer {
     pub env: Vec<String>,
     /// `--pass-env NAME`; `*` is every variable.
     pub pass_env: Vec<String>,
+    /// The limits.
+    pub limits: FlagLimits,
+    /// `--audit LEVEL`.
+    pub audit: Option<AuditLevel>,
+}
+
+/// Limits as typed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FlagLimits {
+    /// `--cpu CORES`.
+    pub cpu: Option<String>,
+    /// `--memory SIZE`.
+    pub memory: Option<String>,
+    /// `--pids COUNT`.
+    pub pids: Option<String>,
+    /// `--disk SIZE`.
+    pub disk: Option<String>,
     /// `--time SPAN`.
     pub time: Option<String>,
+    /// `--cpu-time SPAN`.
+    pub cpu_time: Option<String>,
+    /// `--output SIZE`.
+    pub output: Option<String>,
+    /// `--files COUNT`.
+    pub files: Option<String>,
+    /// `--file-size SIZE`.
+    pub file_size: Option<String>,
+    /// `--require-limits`.
+    pub required: bool,
 }
 
 impl FlagLayer {
@@ -52,11 +82,8 @@ impl FlagLayer {
             stated(paths(&self.write, "--write", Form::Literal, context)?);
         layer.filesystem.read_deny = paths(&self.hide, "--hide", Form::Glob, context)?;
         self.environment(&mut layer)?;
-        let time = self
-            .time
-            .as_ref()
-            .map(|text| sourced(text.parse::<TimeSpan>(), &flag("--time")));
-        layer.limits.time = time.transpose()?;
+        layer.limits = self.limits.to_limits()?;
+        layer.audit = self.audit.map(|level| Sourced::new(level, flag("--audit")));
         Ok(layer)
     }
 
@@ -81,6 +108,36 @@ impl FlagLayer {
         }
         Ok(())
     }
+}
+
+impl FlagLimits {
+    fn to_limits(&self) -> Result<Limits, SourceError> {
+        Ok(Limits {
+            cpu: typed(self.cpu.as_ref(), "--cpu")?,
+            memory: typed(self.memory.as_ref(), "--memory")?,
+            pids: typed(self.pids.as_ref(), "--pids")?,
+            disk: typed(self.disk.as_ref(), "--disk")?,
+            time: typed(self.time.as_ref(), "--time")?,
+            cpu_time: typed(self.cpu_time.as_ref(), "--cpu-time")?,
+            output: typed(self.output.as_ref(), "--output")?,
+            open_files: typed(self.files.as_ref(), "--files")?,
+            file_size: typed(self.file_size.as_ref(), "--file-size")?,
+            required: self
+                .required
+                .then(|| Sourced::new(true, flag("--require-limits"))),
+            ..Limits::default()
+        })
+    }
+}
+
+/// A value, if its flag was typed.
+fn typed<T>(text: Option<&String>, name: &str) -> Result<Option<Sourced<T>>, SourceError>
+where
+    T: FromStr,
+    Fault: From<T::Err>,
+{
+    text.map(|text| sourced(text.parse(), &flag(name)))
+        .transpose()
 }
 
 fn flag(name: &str) -> Origin {
@@ -132,7 +189,12 @@ mod tests {
             hide: vec!["~/x".into()],
             env: vec!["A=b=c".into()],
             pass_env: vec!["*".into(), "LC_*".into()],
-            time: Some("10m".into()),
+            limits: FlagLimits {
+                time: Some("10m".into()),
+                cpu: Some("1.5".into()),
+                ..FlagLimits::default()
+            },
+            audit: Some(AuditLevel::All),
             ..FlagLayer::default()
         };
         let layer = flags.to_layer(&context()).unwrap();
@@ -147,10 +209,19 @@ mod tests {
         );
         assert_eq!(layer.environment.set["A"].value, "b=c");
         assert!(layer.environment.pass_all.unwrap().value);
+        assert_eq!(layer.limits.cpu.unwrap().millis(), 1500);
+        assert_eq!(layer.audit.unwrap().value, AuditLevel::All);
         assert_eq!(
             FlagLayer::default().to_layer(&context()).unwrap(),
             Layer::empty(flag("flags"))
         );
+    }
+
+    fn limited(limits: FlagLimits) -> FlagLayer {
+        FlagLayer {
+            limits,
+            ..FlagLayer::default()
+        }
     }
 
     #[test]
@@ -178,11 +249,32 @@ mod tests {
                 "flag --env: ",
             ),
             (
-                FlagLayer {
+                limited(FlagLimits {
                     time: Some("10".into()),
                     ..Default::default()
-                },
+                }),
                 "flag --time: ",
+            ),
+            (
+                limited(FlagLimits {
+                    memory: Some("0".into()),
+                    ..Default::default()
+                }),
+                "flag --memory: ",
+            ),
+            (
+                limited(FlagLimits {
+                    pids: Some("-3".into()),
+                    ..Default::default()
+                }),
+                "flag --pids: ",
+            ),
+            (
+                limited(FlagLimits {
+                    disk: Some("5 bushels".into()),
+                    ..Default::default()
+                }),
+                "flag --disk: ",
             ),
         ] {
             let error = flags.to_layer(&context()).unwrap_err();

@@ -132,7 +132,7 @@ pub(crate) struct ResourcesDocument {
     /// Processes and threads.
     #[schemars(with = "Option<Count>")]
     pub(crate) pids: Option<Located<u64>>,
-    /// Bytes written to private storage.
+    /// Bytes added to private storage and to writable folders.
     #[schemars(with = "Option<ByteSize>")]
     pub(crate) disk: Option<Located<String>>,
     /// Wall-clock time.
@@ -141,7 +141,7 @@ pub(crate) struct ResourcesDocument {
     /// CPU time of all processes together.
     #[schemars(with = "Option<TimeSpan>")]
     pub(crate) cpu_time: Option<Located<String>>,
-    /// Output that is kept.
+    /// Bytes of output; the command is ended when it writes more.
     #[schemars(with = "Option<ByteSize>")]
     pub(crate) output: Option<Located<String>>,
     /// Open files per process.
@@ -162,6 +162,8 @@ pub(crate) struct ResourcesDocument {
     /// Different names below one wildcard that are looked up in one run; 1000 when absent.
     #[schemars(with = "Option<Count>")]
     pub(crate) wildcard_names: Option<Located<u64>>,
+    /// Whether cpu, memory, pids and cpuTime must be held by a control group; without one, nothing is run.
+    pub(crate) required: Option<Located<bool>>,
 }
 
 /// Environment variables inside.

@@ -142,6 +142,7 @@ impl Reader<'_> {
             connection_idle: self.text(part.connection_idle.as_ref())?,
             connection_time: self.text(part.connection_time.as_ref())?,
             wildcard_names: self.count(part.wildcard_names.as_ref())?,
+            required: self.maybe(part.required.as_ref(), |required| Ok(*required))?,
         })
     }
 

@@ -1,24 +1,26 @@
 //! Reading the log: all files from the oldest on, and then what is added.
 //!
-//! A line that is no event, because it is torn, foreign or newer than this
+//! A line that is no record, because it is torn, foreign or newer than this
 //! program, is counted and passed over.
 
 mod cursor;
 mod filter;
 mod grouped;
 mod lines;
+mod runs;
 
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use crate::event::Event;
+use crate::chain::Record;
 
 use cursor::Cursor;
 pub use filter::Filter;
 pub use grouped::{Grouped, Sightings};
+pub use runs::{RunSummary, runs};
 
-/// The most events that [`Follower::poll`] returns at once.
+/// The most records that [`Follower::poll`] returns at once.
 const BATCH: usize = 1024;
 
 /// Why the log cannot be read.
@@ -43,7 +45,7 @@ impl ReadError {
     }
 }
 
-/// The events that are in the log, oldest first.
+/// The records that are in the log, oldest first.
 #[derive(Debug)]
 pub struct Records {
     cursor: Cursor,
@@ -51,13 +53,13 @@ pub struct Records {
 }
 
 impl Records {
-    /// Reads the log in `folder`. A folder that is missing has no events.
+    /// Reads the log in `folder`. A folder that is missing has no records.
     pub fn open(folder: &Path, filter: Filter) -> Result<Self, ReadError> {
         let cursor = Cursor::at_start(folder)?;
         Ok(Self { cursor, filter })
     }
 
-    /// How many lines so far were no events.
+    /// How many lines so far were no records.
     pub fn skipped(&self) -> u64 {
         self.cursor.skipped()
     }
@@ -72,14 +74,14 @@ impl Records {
 }
 
 impl Iterator for Records {
-    type Item = Result<Event, ReadError>;
+    type Item = Result<Record, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         next_match(&mut self.cursor, &self.filter).transpose()
     }
 }
 
-/// The events that are added to the log, through its rotations.
+/// The records that are added to the log, through its rotations.
 #[derive(Debug)]
 pub struct Follower {
     cursor: Cursor,
@@ -95,28 +97,28 @@ impl Follower {
 
     /// What was added since the last call, without waiting. There may be more
     /// at once unless it is empty.
-    pub fn poll(&mut self) -> Result<Vec<Event>, ReadError> {
-        let mut events = Vec::new();
-        while events.len() < BATCH {
+    pub fn poll(&mut self) -> Result<Vec<Record>, ReadError> {
+        let mut records = Vec::new();
+        while records.len() < BATCH {
             match next_match(&mut self.cursor, &self.filter)? {
-                Some(event) => events.push(event),
+                Some(record) => records.push(record),
                 None if self.cursor.look_for_newer()? => {}
                 None => break,
             }
         }
-        Ok(events)
+        Ok(records)
     }
 
-    /// How many lines so far were no events.
+    /// How many lines so far were no records.
     pub fn skipped(&self) -> u64 {
         self.cursor.skipped()
     }
 }
 
-fn next_match(cursor: &mut Cursor, filter: &Filter) -> Result<Option<Event>, ReadError> {
-    while let Some(event) = cursor.next_event()? {
-        if filter.matches(&event) {
-            return Ok(Some(event));
+fn next_match(cursor: &mut Cursor, filter: &Filter) -> Result<Option<Record>, ReadError> {
+    while let Some(record) = cursor.next_record(filter.run.as_ref())? {
+        if filter.matches(&record.event) {
+            return Ok(Some(record));
         }
     }
     Ok(None)

@@ -12,13 +12,20 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::event::{
-    Closed, Decided, Event, EventKind, FormatVersion, Group, RunId, SandboxText, Summary,
+    Call, CallCount, Closed, Decided, Event, EventKind, Group, LimitReached, RunEnded, RunId,
+    RunStarted, SandboxText, Supervisor, Timestamp,
 };
-use crate::log::{Log, LogError};
+use crate::log::{Log, LogError, Stamp};
+use crate::redact::{Redact, Secrets};
 
 pub use clock::{Clock, Moment, SystemClock};
-use limiter::{Admission, Limiter, Which};
+use limiter::{Admission, Limiter, Sight, Which};
 pub use totals::{Totals, Traffic};
+
+/// The most summaries that are written at once.
+const SUMMARIES_AT_ONCE: usize = 128;
+/// The most calls that were held back.
+const CALLS_AT_ONCE: usize = 64;
 
 /// Is told of every decision once it is recorded, whether written or counted.
 pub type Observer = Box<dyn Fn(&Decided) + Send + Sync>;
@@ -38,6 +45,9 @@ struct State {
     clock: Box<dyn Clock>,
     limiter: Limiter,
     totals: Totals,
+    secrets: Secrets,
+    /// The last record is written.
+    is_sealed: bool,
     /// The last write failed, so the next event must be written, not counted.
     has_failed: bool,
 }
@@ -62,6 +72,8 @@ impl Recorder {
             clock,
             limiter: Limiter::default(),
             totals: Totals::default(),
+            secrets: Secrets::default(),
+            is_sealed: false,
             has_failed: false,
         };
         Self {
@@ -107,6 +119,83 @@ impl Recorder {
         state.record(&group, Some(bytes), EventKind::Closed(closed))
     }
 
+    /// Leaves these values out of everything that is recorded from now on,
+    /// whatever it is in. Values of fewer than eight bytes are not.
+    pub fn forget<V: AsRef<str>>(&self, values: impl IntoIterator<Item = V>) {
+        let mut state = self.state();
+        let State {
+            secrets, sandbox, ..
+        } = &mut *state;
+        secrets.add(values);
+        sandbox.redact(secrets);
+    }
+
+    /// Records that the run begins. Its command must not start before this
+    /// returns, and not at all after an error.
+    pub fn run_started(&self, mut started: RunStarted) -> Result<(), LogError> {
+        started.supervisor = Supervisor::own();
+        self.tell(EventKind::RunStarted(started))
+    }
+
+    /// Records one call to the kernel, seen at `time`.
+    pub fn call(&self, time: Timestamp, call: Call) -> Result<(), LogError> {
+        self.calls([(time, call)])
+    }
+
+    /// Records calls to the kernel, each with its time, in one write. Those
+    /// that are too many are counted.
+    pub fn calls(
+        &self,
+        calls: impl IntoIterator<Item = (Timestamp, Call)>,
+    ) -> Result<(), LogError> {
+        self.state().record_calls(calls)
+    }
+
+    /// Records how often calls came that are only counted, in one write.
+    pub fn counted(&self, counts: impl IntoIterator<Item = CallCount>) -> Result<(), LogError> {
+        let mut state = self.state();
+        let now = state.clock.now();
+        let events = counts.into_iter().map(EventKind::Calls);
+        let events = events.map(|kind| state.stamp(now.wall).event(kind));
+        let events = events.collect();
+        state.write_all(events)
+    }
+
+    /// Records that a limit was reached.
+    pub fn limit_hit(&self, hit: LimitReached) -> Result<(), LogError> {
+        self.tell(EventKind::LimitHit(hit))
+    }
+
+    /// Records what was only counted so far, and that the run has ended.
+    pub fn run_ended(&self, ended: RunEnded) -> Result<(), LogError> {
+        self.finish()?;
+        self.tell(EventKind::RunEnded(ended))
+    }
+
+    /// Writes what was only counted so far, and the last record of the run,
+    /// which vouches for all of its others. Nothing can be recorded after it.
+    pub fn seal(&self) -> Result<(), LogError> {
+        let mut state = self.state();
+        let now = state.clock.now();
+        state.write_rest(now)?;
+        let stamp = state.stamp(now.wall);
+        if state.is_sealed {
+            return Ok(());
+        }
+        if let Some(log) = &mut state.log {
+            log.seal(&stamp)?;
+        }
+        state.is_sealed = true;
+        Ok(())
+    }
+
+    /// Records something of which there are few.
+    fn tell(&self, kind: EventKind) -> Result<(), LogError> {
+        let mut state = self.state();
+        let now = state.clock.now();
+        state.write(kind, now.wall)
+    }
+
     /// Writes the summaries that are due. To be called about once a second;
     /// recording does it as well.
     pub fn tick(&self) -> Result<(), LogError> {
@@ -120,7 +209,7 @@ impl Recorder {
     pub fn finish(&self) -> Result<(), LogError> {
         let mut state = self.state();
         let now = state.clock.now();
-        state.write_summaries(Which::All, now)
+        state.write_rest(now)
     }
 
     /// What there was so far.
@@ -162,37 +251,99 @@ impl State {
         }
         let now = self.clock.now();
         self.write_summaries(Which::Due, now)?;
-        if !self.has_failed && self.limiter.admit(group, bytes, now) == Admission::Count {
+        let sight = Sight::Network(group, bytes);
+        if !self.has_failed && self.limiter.admit(sight, now) == Admission::Count {
             return Ok(());
         }
-        self.write(event, now)
+        self.write(event, now.wall)
+    }
+
+    fn record_calls(
+        &mut self,
+        calls: impl IntoIterator<Item = (Timestamp, Call)>,
+    ) -> Result<(), LogError> {
+        if self.log.is_none() {
+            return Ok(());
+        }
+        let now = self.clock.now();
+        self.write_summaries(Which::Due, now)?;
+        let mut events = Vec::new();
+        for (time, call) in calls {
+            let seen = Moment { wall: time, ..now };
+            let admission = if self.has_failed {
+                Admission::Write
+            } else {
+                self.limiter.admit(Sight::Call(&call), seen)
+            };
+            match admission {
+                Admission::Write => events.push(self.stamp(time).event(EventKind::Call(call))),
+                Admission::Count => {}
+                Admission::Hold => self.limiter.hold(time, call),
+            }
+        }
+        self.write_all(events)
+    }
+
+    fn stamp(&self, time: Timestamp) -> Stamp {
+        Stamp {
+            time,
+            run: self.run,
+            sandbox: self.sandbox.clone(),
+        }
+    }
+
+    /// Writes everything that was not written so far.
+    fn write_rest(&mut self, now: Moment) -> Result<(), LogError> {
+        let mut held = self.limiter.take_held();
+        while !held.is_empty() {
+            let rest = held.split_off(held.len().min(CALLS_AT_ONCE));
+            let stamped = |(time, call): &(Timestamp, Call)| {
+                self.stamp(*time).event(EventKind::Call(call.clone()))
+            };
+            let written = self.write_all(held.iter().map(stamped).collect());
+            if written.is_err() {
+                let back = held.into_iter().chain(rest);
+                back.for_each(|(time, call)| self.limiter.hold(time, call));
+                return written;
+            }
+            held = rest;
+        }
+        self.write_summaries(Which::All, now)
     }
 
     fn write_summaries(&mut self, which: Which, now: Moment) -> Result<(), LogError> {
-        let mut due = self.limiter.take(which, now).into_iter();
-        while let Some(summary) = due.next() {
-            let written = self.write(EventKind::Summary(summary.clone()), now);
+        let mut due = self.limiter.take(which, now);
+        while !due.is_empty() {
+            let rest = due.split_off(due.len().min(SUMMARIES_AT_ONCE));
+            let stamp = self.stamp(now.wall);
+            let events = due.iter().cloned().map(EventKind::Summary);
+            let written = self.write_all(events.map(|kind| stamp.event(kind)).collect());
             if written.is_err() {
-                let unwritten: Vec<Summary> = std::iter::once(summary).chain(due).collect();
-                self.limiter.put_back(unwritten);
+                self.limiter.put_back(due.into_iter().chain(rest));
                 return written;
             }
+            due = rest;
         }
         Ok(())
     }
 
-    fn write(&mut self, kind: EventKind, now: Moment) -> Result<(), LogError> {
-        let Some(log) = &mut self.log else {
+    fn write(&mut self, kind: EventKind, time: Timestamp) -> Result<(), LogError> {
+        let event = self.stamp(time).event(kind);
+        self.write_all(vec![event])
+    }
+
+    fn write_all(&mut self, mut events: Vec<Event>) -> Result<(), LogError> {
+        let Some(log) = self.log.as_mut().filter(|_| !events.is_empty()) else {
             return Ok(());
         };
-        let event = Event {
-            version: FormatVersion,
-            time: now.wall,
-            run: self.run,
-            sandbox: self.sandbox.clone(),
-            kind,
-        };
-        let written = log.record(&event);
+        if self.is_sealed {
+            return Err(LogError::Sealed);
+        }
+        if !self.secrets.is_empty() {
+            events.redact(&self.secrets);
+        }
+        let written = log.record_all(&events);
+        self.limiter.note_bytes(log.bytes());
         self.has_failed = written.is_err();
         written
     }

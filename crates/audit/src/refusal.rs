@@ -20,13 +20,15 @@ pub enum RefusalKind {
     Network,
     /// Reaching a socket of the host.
     Socket,
+    /// A call to the kernel that nothing inside may make.
+    Call,
 }
 
 /// One thing that was refused, and how often.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Refusal {
-    /// Files, network, or sockets of the host.
+    /// Files, network, sockets of the host, or calls to the kernel.
     pub kind: RefusalKind,
     /// What was tried, such as `create` or `connect`.
     pub operation: String,

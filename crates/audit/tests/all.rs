@@ -11,7 +11,15 @@ mod floods;
 mod folders;
 #[path = "suite/full_disk.rs"]
 mod full_disk;
+#[path = "suite/noted.rs"]
+mod noted;
 #[path = "suite/reading.rs"]
 mod reading;
+#[path = "suite/recording.rs"]
+mod recording;
 #[path = "suite/support.rs"]
 mod support;
+#[path = "suite/tampering.rs"]
+mod tampering;
+#[path = "suite/telling.rs"]
+mod telling;

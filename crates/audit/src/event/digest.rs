@@ -12,6 +12,37 @@ const DIGITS: &[u8; 16] = b"0123456789abcdef";
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest([u8; 32]);
 
+impl Digest {
+    /// The sum that stands for nothing.
+    pub const ZEROS: Self = Self([0; 32]);
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// Reads 64 hexadecimal digits as they are written, in lower case.
+    pub(crate) fn from_hex(digits: &[u8]) -> Option<Self> {
+        let mut bytes = [0; 32];
+        if digits.len() != 2 * bytes.len() {
+            return None;
+        }
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = hex_digit(pair[0])? << 4 | hex_digit(pair[1])?;
+        }
+        Some(Self(bytes))
+    }
+}
+
+/// What a hexadecimal digit in lower case stands for.
+pub(super) fn hex_digit(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    }
+}
+
 impl From<[u8; 32]> for Digest {
     fn from(bytes: [u8; 32]) -> Self {
         Self(bytes)
@@ -34,24 +65,6 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// 64 hexadecimal digits as bytes.
-fn parse(text: &str) -> Option<Digest> {
-    let digits: Vec<u8> = text
-        .chars()
-        .map(|digit| {
-            digit
-                .to_digit(16)
-                .and_then(|digit| u8::try_from(digit).ok())
-        })
-        .collect::<Option<_>>()?;
-    let bytes: Vec<u8> = digits
-        .chunks_exact(2)
-        .map(|pair| pair[0] << 4 | pair[1])
-        .collect();
-    let is_even = digits.len().is_multiple_of(2);
-    is_even.then(|| bytes.try_into().ok()).flatten().map(Digest)
-}
-
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
@@ -61,7 +74,8 @@ impl Serialize for Digest {
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Cow::<str>::deserialize(deserializer)?;
-        parse(&text).ok_or_else(|| serde::de::Error::custom("not 64 hexadecimal digits"))
+        Self::from_hex(text.as_bytes())
+            .ok_or_else(|| serde::de::Error::custom("not 64 hexadecimal digits"))
     }
 }
 
@@ -87,9 +101,19 @@ mod tests {
     fn sums_are_64_digits() {
         let digest = Digest::from(std::array::from_fn(|at| u8::try_from(at * 8).unwrap()));
         assert!(digest.to_string().starts_with("00081018"));
-        assert_eq!(parse(&digest.to_string()), Some(digest));
-        for text in ["", "00", &"0".repeat(63), &"0".repeat(65), &"g".repeat(64)] {
-            assert_eq!(parse(text), None, "{text}");
+        assert_eq!(
+            Digest::from_hex(digest.to_string().as_bytes()),
+            Some(digest)
+        );
+        for text in [
+            "",
+            "00",
+            &"0".repeat(63),
+            &"0".repeat(65),
+            &"g".repeat(64),
+            &"A".repeat(64),
+        ] {
+            assert_eq!(Digest::from_hex(text.as_bytes()), None, "{text}");
         }
     }
 }

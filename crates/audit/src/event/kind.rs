@@ -1,4 +1,4 @@
-//! What each kind of event says.
+//! What is said of connections.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use super::digest::Digest;
 use super::text::{HostText, MethodText, PathText, ReasonCode, Text};
-use super::time::Timestamp;
 
 /// A connection's number within its run.
 #[derive(
@@ -253,132 +252,6 @@ impl CloseReason {
             Self::PolicyChanged => "policy-changed",
             Self::RunEnded => "run-ended",
             Self::Failed => "failed",
-        }
-    }
-}
-
-/// Which events a summary counts.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Subject {
-    /// Decisions.
-    Decision,
-    /// Ends of allowed connections.
-    Closed,
-}
-
-/// What the events behind a summary have in common. A summary of events that
-/// were too many to be told apart has the first two fields only.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "camelCase")]
-pub struct Group {
-    /// Which events.
-    pub of: Subject,
-    /// What came of each.
-    pub verdict: Verdict,
-    /// How they came in.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub via: Option<Via>,
-    /// The name that the clients used.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host: Option<HostText>,
-    /// The address, where no name was used.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub address: Option<IpAddr>,
-    /// The port.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub port: Option<u16>,
-    /// Why, as a stable code.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<ReasonCode>,
-    /// The rule that decided.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rule: Option<Text<1024>>,
-    /// Where that rule was written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<Text<1024>>,
-}
-
-/// Events that were counted and not written one by one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Summary {
-    /// What they have in common.
-    #[serde(flatten)]
-    pub group: Group,
-    /// How many, beyond those that were written.
-    pub count: u64,
-    /// When the first of them happened.
-    pub first: Timestamp,
-    /// When the last of them happened.
-    pub last: Timestamp,
-    /// Bytes that left over them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes_up: Option<u64>,
-    /// Bytes that came over them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes_down: Option<u64>,
-}
-
-impl Group {
-    /// The group that a decision belongs to.
-    pub fn of_decision(decided: &Decided) -> Self {
-        Self {
-            of: Subject::Decision,
-            verdict: decided.verdict,
-            via: Some(decided.via),
-            host: decided.host.clone(),
-            address: decided.address.filter(|_| decided.host.is_none()),
-            port: Some(decided.port),
-            reason: Some(decided.reason.clone()),
-            rule: decided.rule.clone(),
-            source: decided.source.clone(),
-        }
-    }
-
-    /// The group that the end of a connection belongs to.
-    pub fn of_closed(closed: &Closed) -> Self {
-        Self {
-            via: Some(closed.via),
-            host: closed.host.clone(),
-            address: closed.address.filter(|_| closed.host.is_none()),
-            port: Some(closed.port),
-            ..Self::unnamed(Subject::Closed, Verdict::Allowed)
-        }
-    }
-
-    /// The group of what is not told apart.
-    pub fn unnamed(of: Subject, verdict: Verdict) -> Self {
-        Self {
-            of,
-            verdict,
-            via: None,
-            host: None,
-            address: None,
-            port: None,
-            reason: None,
-            rule: None,
-            source: None,
-        }
-    }
-
-    /// `host:port`, with an address where there is no name; the name alone for
-    /// a question about it; nothing where neither is known.
-    pub fn destination(&self) -> Option<String> {
-        if self.via == Some(Via::Dns) {
-            return self.host.as_ref().map(ToString::to_string);
-        }
-        let port = self.port?;
-        match (&self.host, self.address) {
-            (Some(host), _) if host.as_str().contains(':') => Some(format!("[{host}]:{port}")),
-            (Some(host), _) => Some(format!("{host}:{port}")),
-            (None, Some(IpAddr::V6(address))) => Some(format!("[{address}]:{port}")),
-            (None, Some(address)) => Some(format!("{address}:{port}")),
-            (None, None) => Some(format!(":{port}")),
         }
     }
 }

@@ -8,6 +8,8 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::digest::hex_digit;
+
 /// Hexadecimal digits of an id.
 const DIGITS: usize = 32;
 
@@ -29,6 +31,17 @@ impl RunId {
     /// An id from a number, for tests and for ids made elsewhere.
     pub const fn from_bits(bits: u128) -> Self {
         Self(bits)
+    }
+
+    pub(crate) fn to_bits(self) -> u128 {
+        self.0
+    }
+
+    /// Reads 32 hexadecimal digits as they are written, in lower case.
+    pub(crate) fn from_hex(digits: &[u8]) -> Option<Self> {
+        let add = |bits: u128, digit: &u8| Some(bits << 4 | u128::from(hex_digit(*digit)?));
+        let bits = digits.iter().try_fold(0, add)?;
+        (digits.len() == DIGITS).then_some(Self(bits))
     }
 }
 
@@ -92,10 +105,7 @@ impl Serialize for RunId {
 impl<'de> Deserialize<'de> for RunId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Cow::<str>::deserialize(deserializer)?;
-        let is_hex = text.len() == DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let bits = is_hex.then(|| u128::from_str_radix(&text, 16).ok());
-        bits.flatten()
-            .map(Self)
+        Self::from_hex(text.as_bytes())
             .ok_or_else(|| serde::de::Error::custom("not 32 hexadecimal digits"))
     }
 }

@@ -7,8 +7,10 @@ use ringfence_policy::Reason;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::redact::{Redact, Secrets};
+
 /// What a text that was cut ends with.
-const CUT: &str = "…";
+pub(crate) const CUT: &str = "…";
 
 /// The name of a sandbox.
 pub type SandboxText = Text<128>;
@@ -34,6 +36,14 @@ impl<const MOST: usize> Text<MOST> {
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl<const MOST: usize> Redact for Text<MOST> {
+    fn redact(&mut self, secrets: &Secrets) {
+        if let Some(text) = secrets.redact(&self.0) {
+            *self = Self::new(&text);
+        }
     }
 }
 
@@ -84,7 +94,7 @@ fn is_unseen(character: char) -> bool {
 }
 
 /// Each such character replaced.
-fn without_unseen(text: &str) -> Cow<'_, str> {
+pub(crate) fn without_unseen(text: &str) -> Cow<'_, str> {
     if text.contains(is_unseen) {
         text.replace(is_unseen, "\u{fffd}").into()
     } else {
@@ -110,6 +120,12 @@ macro_rules! text_without {
             /// The text.
             pub fn as_str(&self) -> &str {
                 self.0.as_str()
+            }
+        }
+
+        impl Redact for $name {
+            fn redact(&mut self, secrets: &Secrets) {
+                self.0.redact(secrets);
             }
         }
 

@@ -75,7 +75,24 @@ pub enum LogError {
         /// Why.
         error: Errno,
     },
-    /// The lock for moving files on cannot be had.
+    /// The key can be read by others.
+    #[error("the key {} can be read by others", .path.display())]
+    KeyExposed {
+        /// The key.
+        path: PathBuf,
+    },
+    /// The key is none of ours.
+    #[error("the key {} has {size} bytes and not 32", .path.display())]
+    KeySize {
+        /// The key.
+        path: PathBuf,
+        /// Its size.
+        size: usize,
+    },
+    /// There is no new key.
+    #[error("the kernel gives no random numbers: {0}")]
+    Random(Errno),
+    /// The lock cannot be had.
     #[error("cannot lock {}: {error}", .path.display())]
     Lock {
         /// The lock.
@@ -109,37 +126,32 @@ pub enum LogError {
         /// Bytes of the line.
         wanted: usize,
     },
+    /// The run has its last record.
+    #[error("the records of this run are sealed")]
+    Sealed,
     /// The event cannot be written as JSON.
     #[error("an event cannot be written as JSON")]
     Encode,
 }
 
 impl LogError {
-    /// A stable name for this error.
+    /// A stable name for this error, the same for all of them: what counts is
+    /// that nothing can be recorded.
+    #[allow(clippy::unused_self, reason = "as other errors have it")]
     pub fn code(&self) -> &'static str {
-        match self {
-            Self::CreateFolder { .. }
-            | Self::FolderIsLink { .. }
-            | Self::OpenFolder { .. }
-            | Self::UnwritableFolder { .. } => "audit-folder-unusable",
-            Self::ForeignFolder { .. } => "audit-folder-foreign",
-            Self::NotAFile { .. } | Self::OpenFile { .. } | Self::Inspect { .. } => {
-                "audit-log-unusable"
-            }
-            Self::ForeignFile { .. } => "audit-log-foreign",
-            Self::Lock { .. } | Self::Rotate { .. } => "audit-log-not-rotated",
-            Self::Write { .. } | Self::Short { .. } | Self::Encode => "audit-log-unwritable",
-        }
+        "audit-unavailable"
     }
 
     /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
+            Self::Write { error, .. } if super::is_full(*error) => MAKE_ROOM,
+            Self::Short { .. } => MAKE_ROOM,
             Self::CreateFolder { .. }
             | Self::OpenFolder { .. }
             | Self::UnwritableFolder { .. }
-            | Self::Lock { .. }
-            | Self::Rotate { .. } => {
+            | Self::Rotate { .. }
+            | Self::Write { .. } => {
                 "make it a folder that you may write to, or set XDG_STATE_HOME to one"
             }
             Self::FolderIsLink { .. } => {
@@ -148,11 +160,20 @@ impl LogError {
             Self::ForeignFolder { .. } | Self::ForeignFile { .. } => {
                 "give it to yourself with chown, or set XDG_STATE_HOME to a folder of your own"
             }
-            Self::NotAFile { .. } | Self::OpenFile { .. } | Self::Inspect { .. } => {
-                "move it out of the way; it is made anew"
+            Self::NotAFile { .. }
+            | Self::OpenFile { .. }
+            | Self::Inspect { .. }
+            | Self::KeySize { .. } => "move it out of the way; it is made anew",
+            Self::KeyExposed { .. } => {
+                "move the whole audit folder out of the way: who could read the key can forge its log"
             }
-            Self::Write { .. } | Self::Short { .. } => "make room on its disk",
-            Self::Encode => "report this as a bug",
+            Self::Lock { .. } => {
+                "see which ringfence has it, such as with fuser, and whether that was stopped"
+            }
+            Self::Random(_) => "try again once the machine has random numbers",
+            Self::Sealed | Self::Encode => "report this as a bug",
         }
     }
 }
+
+const MAKE_ROOM: &str = "make room on its disk";

@@ -1,24 +1,18 @@
-//! When the log has grown too large: `network.jsonl` becomes
-//! `network.jsonl.1`, that becomes `network.jsonl.2`, and the oldest goes.
-//!
-//! One process at a time does it, under a lock. Nobody appends to a file that
-//! has reached its size, so a writer that still holds an old one leaves it
-//! before its next record.
+//! When the log has grown too large: `audit.jsonl` becomes `audit.jsonl.1`,
+//! that becomes `audit.jsonl.2`, and the oldest goes. Under the lock.
 
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::error::LogError;
-use super::file::OpenFile;
 use super::folder::Folder;
+use super::names::{MOST_KEPT, segment_name};
+use crate::chain::Header;
 
-const FILE: &str = "network.jsonl";
-const LOCK: &str = "network.lock";
-
-/// The most old files that are ever kept, and looked for.
-pub(crate) const MOST_KEPT: u32 = 32;
+/// Enough for the first fields of a line.
+const BEGINNING: usize = 512;
 
 /// How much is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +34,30 @@ impl Rotation {
     pub(super) fn is_due(self, size: u64) -> bool {
         size > 0 && size >= self.full_bytes
     }
+
+    /// The number of the oldest record that is left when files are moved on;
+    /// none if all of them are.
+    pub(super) fn first_left(self, folder: &Folder) -> Option<u64> {
+        open_segment(folder, self.keep)?;
+        let oldest = (0..self.keep)
+            .rev()
+            .find_map(|age| open_segment(folder, age))?;
+        first_seq(&oldest)
+    }
+
+    /// Moves the files on.
+    pub(super) fn rotate(self, folder: &Folder) -> Result<(), LogError> {
+        (0..self.keep).rev().try_for_each(|age| {
+            let (from, to) = (segment_name(age), segment_name(age + 1));
+            match rustix::fs::renameat(folder, &from, folder, &to) {
+                Ok(()) | Err(Errno::NOENT) => Ok(()),
+                Err(error) => Err(LogError::Rotate {
+                    path: folder.path_of(&from),
+                    error,
+                }),
+            }
+        })
+    }
 }
 
 impl Default for Rotation {
@@ -49,58 +67,22 @@ impl Default for Rotation {
     }
 }
 
-/// The name of the log, for 0, and of its old files, from 1, the newest.
-pub(crate) fn segment_name(age: u32) -> String {
-    match age {
-        0 => FILE.to_owned(),
-        age => format!("{FILE}.{age}"),
-    }
+/// The number of the oldest record that there is.
+pub(super) fn oldest_seq(folder: &Folder) -> Option<u64> {
+    let oldest = (0..=MOST_KEPT)
+        .rev()
+        .find_map(|age| open_segment(folder, age))?;
+    first_seq(&oldest)
 }
 
-/// Moves the files on, unless somebody else does or just has.
-pub(super) fn rotate(folder: &Folder, rotation: Rotation) -> Result<(), LogError> {
-    let Some(_lock) = try_lock(folder)? else {
-        // Whoever has it is at it; until then the file is a little too large.
-        return Ok(());
-    };
-    let named = OpenFile::stat(folder)?;
-    if named.is_none_or(|named| !rotation.is_due(named.size)) {
-        return Ok(());
-    }
-    (0..rotation.keep).rev().try_for_each(|age| {
-        let (from, to) = (segment_name(age), segment_name(age + 1));
-        match rustix::fs::renameat(folder, &from, folder, &to) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(error) => Err(LogError::Rotate {
-                path: folder.path_of(&from),
-                error,
-            }),
-        }
-    })
+/// A file of the log, for reading.
+pub(super) fn open_segment(folder: &Folder, age: u32) -> Option<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    rustix::fs::openat(folder, segment_name(age), flags, Mode::empty()).ok()
 }
 
-/// The right to move files on.
-struct Lock(OwnedFd);
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        // Closing alone would leave it with a child that is just being started
-        // and has a copy of the descriptor.
-        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
-    }
-}
-
-fn try_lock(folder: &Folder) -> Result<Option<Lock>, LogError> {
-    let failed = |error| LogError::Lock {
-        path: folder.path_of(LOCK),
-        error,
-    };
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mode = Mode::from_raw_mode(0o600);
-    let lock = rustix::fs::openat(folder, LOCK, flags | OFlags::NONBLOCK, mode).map_err(failed)?;
-    match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(Lock(lock))),
-        Err(Errno::WOULDBLOCK) => Ok(None),
-        Err(error) => Err(failed(error)),
-    }
+fn first_seq(file: &OwnedFd) -> Option<u64> {
+    let mut beginning = [0; BEGINNING];
+    let read = rustix::io::pread(file, &mut beginning, 0).ok()?;
+    Header::parse(&beginning[..read]).map(|header| header.seq)
 }

@@ -10,10 +10,11 @@ use rustix::io::Errno;
 
 use super::ReadError;
 use super::lines::Lines;
-use crate::event::Event;
+use crate::chain::{Header, Record};
+use crate::event::RunPrefix;
 use crate::log::{Folder, Identity, MOST_KEPT, segment_name};
 
-/// How every event begins. The quotes make sure that this is not in the middle
+/// How every record begins. The quotes make sure that this is not in the middle
 /// of a text, where they would be escaped.
 const BEGINNING: &[u8] = br#"{"version":"#;
 
@@ -58,8 +59,17 @@ impl Cursor {
         self.skipped
     }
 
-    /// The next event; none at the end of what is there.
-    pub(super) fn next_event(&mut self) -> Result<Option<Event>, ReadError> {
+    /// The next record of a run that is `wanted`; none at the end of what is
+    /// there. Lines of other runs are passed over by their first fields.
+    pub(super) fn next_record(
+        &mut self,
+        wanted: Option<&RunPrefix>,
+    ) -> Result<Option<Record>, ReadError> {
+        let is_wanted = |line: &[u8]| {
+            let run = wanted.and(Header::parse(line)).map(|header| header.run);
+            run.zip(wanted)
+                .is_none_or(|(run, wanted)| wanted.matches(run))
+        };
         loop {
             let is_last = self.segments.len() == 1;
             let Some(segment) = self.segments.front_mut() else {
@@ -67,15 +77,38 @@ impl Cursor {
             };
             let line = segment.lines.next_line();
             let parsed = match line.map_err(|error| unreadable(&segment.path, &error))? {
-                Some(line) => Parsed::from(line),
+                Some(line) if is_wanted(line) => Parsed::from(line),
+                Some(_) => continue,
                 None if is_last => return Ok(None),
                 None => self.leave_segment(),
             };
             self.skipped += parsed.skipped;
-            if parsed.event.is_some() {
-                return Ok(parsed.event.map(|event| *event));
+            if parsed.record.is_some() {
+                return Ok(parsed.record.map(|record| *record));
             }
         }
+    }
+
+    /// Calls back with the first fields of every record that has its place in
+    /// the log, and its line.
+    pub(super) fn each_header(
+        &mut self,
+        mut tell: impl FnMut(Header<'_>, &[u8]),
+    ) -> Result<(), ReadError> {
+        while let Some(mut segment) = self.segments.pop_front() {
+            loop {
+                let line = segment.lines.next_line();
+                match line.map_err(|error| unreadable(&segment.path, &error))? {
+                    Some(line) => {
+                        if let Some(header) = Header::parse(line) {
+                            tell(header, line);
+                        }
+                    }
+                    None => break,
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Leaves a file that will not grow any more.
@@ -102,27 +135,27 @@ impl Cursor {
 /// What is in a line.
 #[derive(Default)]
 struct Parsed {
-    event: Option<Box<Event>>,
+    record: Option<Box<Record>>,
     skipped: u64,
 }
 
 impl From<&[u8]> for Parsed {
-    /// Where a torn line has swallowed the newline before an event, the event
+    /// Where a torn line has swallowed the newline before a record, the record
     /// is still found.
     fn from(line: &[u8]) -> Self {
         if line.iter().all(u8::is_ascii_whitespace) {
             return Self::default();
         }
-        if let Ok(event) = serde_json::from_slice(line) {
+        if let Ok(record) = serde_json::from_slice(line) {
             return Self {
-                event: Some(event),
+                record: Some(record),
                 skipped: 0,
             };
         }
         let mut places = line.windows(BEGINNING.len());
         let last = places.rposition(|place| place == BEGINNING);
-        let event = last.and_then(|at| serde_json::from_slice(&line[at..]).ok());
-        Self { event, skipped: 1 }
+        let record = last.and_then(|at| serde_json::from_slice(&line[at..]).ok());
+        Self { record, skipped: 1 }
     }
 }
 

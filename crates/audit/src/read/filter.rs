@@ -40,6 +40,7 @@ fn has_name(event: &Event, name: &str) -> bool {
 fn last_time(event: &Event) -> Timestamp {
     match &event.kind {
         EventKind::Summary(summary) => summary.last,
-        EventKind::Decision(_) | EventKind::Closed(_) => event.time,
+        EventKind::Calls(counted) => counted.last,
+        _ => event.time,
     }
 }

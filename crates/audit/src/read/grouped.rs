@@ -41,7 +41,7 @@ impl Grouped {
                 };
                 self.merge(summary.group.clone(), seen);
             }
-            EventKind::Summary(_) | EventKind::Closed(_) => {}
+            _ => {}
         }
     }
 

@@ -1,93 +1,45 @@
 //! [`Limiter`]: which events are written, and which are counted.
 //!
-//! Events of a group pass until its pace is used up, and all groups together
-//! share a pace for each verdict. What does not pass is counted in its group,
-//! or, when the group is new, in one that names no destination; so neither
-//! memory nor the log grows with a flood.
+//! Events that are alike pass until their pace is used up, and all of a kind
+//! share a pace, a number and bytes. What does not pass is counted: with those
+//! like it, if one of them was written, else with what is in the same folder,
+//! else in a group that names nothing. So neither memory nor the log grows with
+//! a flood. The last calls of a kind that are like no other are held back to
+//! the end and then written: a flood may be there to hide what comes after it.
+
+mod budget;
+mod held;
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-use crate::event::{Group, Subject, Summary, Timestamp, Verdict};
+use crate::event::{Call, Group, HostText, Summary, Text, Timestamp};
 
 use super::clock::Moment;
+use budget::{Budget, Kind, Pace, Share, Used, kind_of};
+use held::Held;
 
-/// The most groups that are kept apart.
-pub(super) const MOST_GROUPS: usize = 4096;
+/// The most likenesses that are kept apart.
+const MOST_ALIKE: usize = 8192;
+/// The most groups that are counted apart, and of them the most folders.
+const MOST_GROUPS: usize = 4096;
+const MOST_FOLDERS: usize = 256;
 /// How often summaries are written.
 pub(super) const WINDOW: Duration = Duration::from_secs(1);
-
-/// 20 in a row, then 10 a second.
-const OF_GROUP: Pace = Pace::new(20, 10);
-const OF_REFUSALS: Pace = Pace::new(200, 200);
-/// A program that does real work may well open many connections.
-const OF_ALLOWED: Pace = Pace::new(1000, 1000);
-const OF_SUMMARIES: Pace = Pace::new(100, 100);
-
-/// Refusals of one run that are written one by one, so that it cannot fill the
-/// log and have what others did rotated away.
-const MOST_REFUSALS: u32 = 4000;
-/// The same for what was allowed and for its end.
-const MOST_ALLOWED: u32 = 20_000;
-/// How often summaries are written once a run has had all that.
+/// How often once a run has had all that it may write of something.
 const LATE_WINDOW: Duration = Duration::from_mins(1);
 
-/// So many at once, and so many a second.
-#[derive(Debug, Clone, Copy)]
-struct Pace {
-    interval: Duration,
-    slack: Duration,
-}
-
-impl Pace {
-    const fn new(burst: u32, per_second: u32) -> Self {
-        let interval = Duration::from_nanos(1_000_000_000 / per_second as u64);
-        Self {
-            interval,
-            slack: interval.saturating_mul(burst - 1),
-        }
-    }
-}
-
-/// How much of a pace is used: the time at which it would all be back (the
-/// generic cell rate algorithm).
-#[derive(Debug, Clone, Copy, Default)]
-struct Used(Duration);
-
-impl Used {
-    fn admit(&mut self, pace: Pace, now: Duration) -> bool {
-        let passes = self.0.saturating_sub(now) <= pace.slack;
-        if passes {
-            self.0 = self.0.max(now) + pace.interval;
-        }
-        passes
-    }
-
-    fn is_all_back(self, now: Duration) -> bool {
-        self.0 <= now
-    }
-}
-
-/// What events of one verdict have used.
-#[derive(Debug, Clone, Copy, Default)]
-struct Share {
-    used: Used,
-    written: u32,
-}
-
-impl Share {
-    fn admit(&mut self, (pace, most): (Pace, u32), now: Duration) -> bool {
-        let passes = self.written < most && self.used.admit(pace, now);
-        self.written += u32::from(passes);
-        passes
-    }
-}
+const OF_SUMMARIES: Pace = Pace::new(100, 100);
 
 /// What becomes of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Admission {
     Write,
+    /// It was counted.
     Count,
+    /// It is to be handed over to be held back.
+    Hold,
 }
 
 /// Which summaries.
@@ -99,6 +51,64 @@ pub(super) enum Which {
     All,
 }
 
+/// What there is to know of an event.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Sight<'a> {
+    /// A decision, or the end of a connection with its bytes.
+    Network(&'a Group, Option<(u64, u64)>),
+    Call(&'a Call),
+}
+
+impl Sight<'_> {
+    fn kind(self) -> Kind {
+        match self {
+            Self::Network(group, _) => kind_of(group),
+            Self::Call(call) => (Some(call.action), call.verdict()),
+        }
+    }
+
+    /// The group of those that name the same.
+    fn group(self) -> Group {
+        match self {
+            Self::Network(group, _) => group.clone(),
+            Self::Call(call) => Group::of_call(call),
+        }
+    }
+
+    /// A wider one.
+    fn folder(self) -> Option<Group> {
+        match self {
+            Self::Network(..) => None,
+            Self::Call(call) => Group::of_folder(call),
+        }
+    }
+
+    /// About how long its line is.
+    fn size(self) -> u64 {
+        /// What is in every line.
+        const FRAME: usize = 320;
+        let of_text = |text: Option<&str>| text.map_or(0, str::len);
+        let length = match self {
+            Self::Network(group, _) => {
+                of_text(group.host.as_ref().map(HostText::as_str))
+                    + of_text(group.rule.as_ref().map(Text::as_str))
+            }
+            Self::Call(call) => {
+                let words = call.paths.iter().chain(call.argv.iter());
+                words.map(|word| word.len() + 3).sum()
+            }
+        };
+        (FRAME + length) as u64
+    }
+
+    fn bytes(self) -> Option<(u64, u64)> {
+        match self {
+            Self::Network(_, bytes) => bytes,
+            Self::Call(_) => None,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Counted {
     count: u64,
@@ -108,65 +118,111 @@ struct Counted {
 }
 
 #[derive(Debug, Default)]
-struct GroupState {
-    used: Used,
-    counted: Option<Counted>,
-}
-
-#[derive(Debug, Default)]
 pub(super) struct Limiter {
-    groups: HashMap<Group, GroupState>,
-    refusals: Share,
-    allowed: Share,
+    /// By what is the same, what those that are alike have used. The key of
+    /// the sums is not known inside, so nobody can make two that meet.
+    alike: HashMap<u64, Used>,
+    sums: RandomState,
+    counted: HashMap<Group, Counted>,
+    folders: usize,
+    held: Held,
+    shares: HashMap<Kind, Share>,
+    /// Bytes that the run has written.
+    bytes: u64,
     summaries: Used,
     next_window: Duration,
 }
 
 impl Limiter {
-    /// Says what becomes of an event of `group`, and counts it if that is all.
-    pub(super) fn admit(
-        &mut self,
-        group: &Group,
-        bytes: Option<(u64, u64)>,
-        now: Moment,
-    ) -> Admission {
-        let (all, pace) = match group.verdict {
-            Verdict::Refused => (&mut self.refusals, (OF_REFUSALS, MOST_REFUSALS)),
-            Verdict::Allowed => (&mut self.allowed, (OF_ALLOWED, MOST_ALLOWED)),
+    /// Says what becomes of an event, and counts it if that is all.
+    pub(super) fn admit(&mut self, sight: Sight<'_>, now: Moment) -> Admission {
+        let likeness = match sight {
+            Sight::Network(group, _) => self.sums.hash_one(group),
+            Sight::Call(call) => self.sums.hash_one(call.likeness()),
         };
-        if let Some(state) = self.groups.get_mut(group) {
-            if state.used.admit(OF_GROUP, now.steady) && all.admit(pace, now.steady) {
-                return Admission::Write;
-            }
-            state.count(1, (now.wall, now.wall), bytes);
+        let kind = sight.kind();
+        let budget = Budget::of(kind);
+        let share = self.shares.entry(kind).or_default();
+        let has_room = share.has_room(budget, self.bytes);
+        let used = self.alike.get_mut(&likeness);
+        let is_known = used.is_some();
+        let passes = has_room
+            && used.is_none_or(|used| used.admit(budget.alike, now.steady))
+            && share.admit(budget, sight.size(), now.steady);
+        let is_used_up = share.is_used_up(budget, self.bytes);
+        if !passes && !is_known && is_used_up && matches!(sight, Sight::Call(_)) {
+            return Admission::Hold;
+        }
+        if !passes {
+            let group = self.group_to_count_in(sight, is_known);
+            self.count(group, 1, (now.wall, now.wall), sight.bytes());
             return Admission::Count;
         }
-        if all.admit(pace, now.steady) {
-            self.remember(group, now);
-            return Admission::Write;
+        if !is_known && self.alike.len() < MOST_ALIKE {
+            let used = self.alike.entry(likeness).or_default();
+            used.admit(budget.alike, now.steady);
         }
-        self.count_unnamed(group.of, group.verdict, bytes, now);
-        Admission::Count
+        Admission::Write
     }
 
-    fn remember(&mut self, group: &Group, now: Moment) {
-        if self.groups.len() < MOST_GROUPS {
-            let state = self.groups.entry(group.clone()).or_default();
-            state.used.admit(OF_GROUP, now.steady);
+    /// Learns how much the run has written by now.
+    pub(super) fn note_bytes(&mut self, bytes: u64) {
+        self.bytes = bytes;
+    }
+
+    /// Holds a call back, and counts the one that it takes the place of.
+    pub(super) fn hold(&mut self, time: Timestamp, call: Call) {
+        let kind = Sight::Call(&call).kind();
+        if let Some((time, oldest)) = self.held.push(kind, (time, call)) {
+            let group = self.group_to_count_in(Sight::Call(&oldest), false);
+            self.count(group, 1, (time, time), None);
         }
     }
 
-    /// There are as many unnamed groups as subjects with verdicts, so they are
-    /// let in beyond the bound.
-    fn count_unnamed(
+    /// Takes out what was held back, the oldest first.
+    pub(super) fn take_held(&mut self) -> Vec<(Timestamp, Call)> {
+        self.held.take()
+    }
+
+    /// The narrowest group that there is room for.
+    fn group_to_count_in(&self, sight: Sight<'_>, is_known: bool) -> Group {
+        let own = sight.group();
+        let has_groups = self.counted.len() < MOST_GROUPS;
+        if is_known && (has_groups || self.counted.contains_key(&own)) {
+            return own;
+        }
+        let has_bytes = self.bytes < Budget::of(sight.kind()).most_in_all;
+        let has_folders = has_bytes && has_groups && self.folders < MOST_FOLDERS;
+        let folder = sight.folder();
+        let folder = folder.filter(|it| has_folders || self.counted.contains_key(it));
+        // There are few groups without names, so they are let in beyond the
+        // bounds.
+        folder.unwrap_or_else(|| own.without_names())
+    }
+
+    fn count(
         &mut self,
-        of: Subject,
-        verdict: Verdict,
+        group: Group,
+        count: u64,
+        span: (Timestamp, Timestamp),
         bytes: Option<(u64, u64)>,
-        now: Moment,
     ) {
-        let state = self.groups.entry(Group::unnamed(of, verdict)).or_default();
-        state.count(1, (now.wall, now.wall), bytes);
+        let is_new = !self.counted.contains_key(&group);
+        self.folders += usize::from(is_new && is_folder(&group));
+        let counted = self.counted.entry(group).or_insert(Counted {
+            count: 0,
+            first: span.0,
+            last: span.1,
+            bytes: None,
+        });
+        counted.add(count, span, bytes);
+    }
+
+    /// Whether the run has had all that it may write of something.
+    fn is_late(&self) -> bool {
+        let is_used_up =
+            |(kind, share): (&Kind, &Share)| share.is_used_up(Budget::of(*kind), self.bytes);
+        self.shares.iter().any(is_used_up)
     }
 
     /// Takes out what was counted, that of the longest wait first.
@@ -175,68 +231,66 @@ impl Limiter {
             if now.steady < self.next_window {
                 return Vec::new();
             }
-            let is_late =
-                self.refusals.written == MOST_REFUSALS || self.allowed.written == MOST_ALLOWED;
-            self.next_window = now.steady + if is_late { LATE_WINDOW } else { WINDOW };
+            let window = if self.is_late() { LATE_WINDOW } else { WINDOW };
+            self.next_window = now.steady + window;
         }
-        let mut waiting: Vec<(Timestamp, Group)> = self
-            .groups
-            .iter()
-            .filter_map(|(group, state)| Some((state.counted.as_ref()?.first, group.clone())))
+        let waiting = self.counted.iter();
+        let mut waiting: Vec<(Timestamp, Group)> = waiting
+            .map(|(group, counted)| (counted.first, group.clone()))
             .collect();
         waiting.sort_unstable();
-        let summaries = waiting
-            .into_iter()
-            .take_while(|_| which == Which::All || self.summaries.admit(OF_SUMMARIES, now.steady))
-            .filter_map(|(_, group)| summary(&mut self.groups, group))
-            .collect();
+        let mut summaries = Vec::new();
+        for (_, group) in waiting {
+            if which == Which::Due && !self.summaries.admit(OF_SUMMARIES, now.steady) {
+                break;
+            }
+            summaries.extend(self.take_one(group));
+        }
         self.forget_idle(now);
         summaries
     }
 
-    /// A group that counts nothing and has its whole pace back is as good as
-    /// new.
+    fn take_one(&mut self, group: Group) -> Option<Summary> {
+        let counted = self.counted.remove(&group)?;
+        self.folders -= usize::from(is_folder(&group));
+        Some(Summary {
+            group,
+            count: counted.count,
+            first: counted.first,
+            last: counted.last,
+            bytes_up: counted.bytes.map(|(up, _)| up),
+            bytes_down: counted.bytes.map(|(_, down)| down),
+        })
+    }
+
+    /// What has its whole pace back is as good as new.
     fn forget_idle(&mut self, now: Moment) {
-        self.groups
-            .retain(|_, state| state.counted.is_some() || !state.used.is_all_back(now.steady));
+        self.alike.retain(|_, used| !used.is_all_back(now.steady));
     }
 
     /// Counts again what could not be written.
-    pub(super) fn put_back(&mut self, summaries: Vec<Summary>) {
+    pub(super) fn put_back(&mut self, summaries: impl IntoIterator<Item = Summary>) {
         for summary in summaries {
             let bytes = summary.bytes_up.zip(summary.bytes_down);
-            let state = self.groups.entry(summary.group).or_default();
-            state.count(summary.count, (summary.first, summary.last), bytes);
+            let span = (summary.first, summary.last);
+            self.count(summary.group, summary.count, span, bytes);
         }
     }
 }
 
-fn summary(groups: &mut HashMap<Group, GroupState>, group: Group) -> Option<Summary> {
-    let counted = groups.get_mut(&group)?.counted.take()?;
-    Some(Summary {
-        group,
-        count: counted.count,
-        first: counted.first,
-        last: counted.last,
-        bytes_up: counted.bytes.map(|(up, _)| up),
-        bytes_down: counted.bytes.map(|(_, down)| down),
-    })
+fn is_folder(group: &Group) -> bool {
+    let place = group.place.as_ref();
+    place.is_some_and(|place| place.as_str().ends_with('/'))
 }
 
-impl GroupState {
-    fn count(&mut self, count: u64, span: (Timestamp, Timestamp), bytes: Option<(u64, u64)>) {
-        let counted = self.counted.get_or_insert(Counted {
-            count: 0,
-            first: span.0,
-            last: span.1,
-            bytes: None,
-        });
-        counted.count = counted.count.saturating_add(count);
-        counted.first = counted.first.min(span.0);
-        counted.last = counted.last.max(span.1);
+impl Counted {
+    fn add(&mut self, count: u64, span: (Timestamp, Timestamp), bytes: Option<(u64, u64)>) {
+        self.count = self.count.saturating_add(count);
+        self.first = self.first.min(span.0);
+        self.last = self.last.max(span.1);
         if let Some((up, down)) = bytes {
-            let sum = counted.bytes.unwrap_or_default();
-            counted.bytes = Some((sum.0.saturating_add(up), sum.1.saturating_add(down)));
+            let sum = self.bytes.unwrap_or_default();
+            self.bytes = Some((sum.0.saturating_add(up), sum.1.saturating_add(down)));
         }
     }
 }
@@ -244,7 +298,8 @@ impl GroupState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::HostText;
+    use crate::event::{HostText, Subject, Verdict};
+    use budget::REFUSALS;
 
     fn group(host: usize) -> Group {
         Group {
@@ -264,7 +319,7 @@ mod tests {
     fn passing(limiter: &mut Limiter, host: usize, count: usize, now: Duration) -> usize {
         let group = group(host);
         (0..count)
-            .filter(|_| limiter.admit(&group, None, at(now)) == Admission::Write)
+            .filter(|_| limiter.admit(Sight::Network(&group, None), at(now)) == Admission::Write)
             .count()
     }
 
@@ -306,7 +361,8 @@ mod tests {
             summaries += due.len();
             counted += due.iter().map(|summary| summary.count).sum::<u64>();
         }
-        assert_eq!(written, MOST_REFUSALS as usize);
+        // All at first, then one a second.
+        assert_eq!(written, REFUSALS.most as usize + 599 - 19);
         assert!(summaries < 40, "{summaries}");
         let rest = limiter.take(Which::All, at(600 * WINDOW));
         counted += rest.iter().map(|summary| summary.count).sum::<u64>();
@@ -320,14 +376,14 @@ mod tests {
             passing(&mut limiter, host, 1, WINDOW);
         }
         // Those that passed, and one for all that did not.
-        assert_eq!(limiter.groups.len(), 201);
+        assert_eq!((limiter.alike.len(), limiter.counted.len()), (200, 1));
         let told: u64 = limiter
             .take(Which::Due, at(2 * WINDOW))
             .iter()
             .map(|summary| summary.count)
             .sum();
         assert_eq!(told, 9800);
-        assert!(limiter.groups.is_empty());
+        assert!(limiter.alike.is_empty() && limiter.counted.is_empty());
     }
 
     #[test]

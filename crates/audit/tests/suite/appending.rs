@@ -5,12 +5,12 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 
-use ringfence_audit::{Event, EventKind, Log, Rotation};
+use ringfence_audit::{BreakReason, Event, EventKind, Log, Rotation, verify};
 use ringfence_testkit::Folder;
 
 use crate::support::{connection, numbered, read};
 
-const FILE: &str = "network.jsonl";
+const FILE: &str = "audit.jsonl";
 
 #[test]
 fn nothing_is_on_disk_before_the_first_record() {
@@ -24,7 +24,7 @@ fn nothing_is_on_disk_before_the_first_record() {
         path.metadata().unwrap().permissions().mode() & 0o777
     };
     assert_eq!(mode("state/audit"), 0o700);
-    assert_eq!(mode("state/audit/network.jsonl"), 0o600);
+    assert_eq!(mode("state/audit/audit.jsonl"), 0o600);
 }
 
 #[test]
@@ -43,26 +43,33 @@ fn laxer_modes_of_our_own_are_tightened() {
     }
 }
 
+/// The first event of a log after it was broken, and those after it.
+fn after_the_break(folder: &Folder) -> (BreakReason, Vec<Event>) {
+    let (events, _) = read(folder.path());
+    let is_break = |event: &Event| matches!(event.kind, EventKind::ChainBroken(_));
+    let at = events.iter().position(is_break).unwrap();
+    let EventKind::ChainBroken(broken) = &events[at].kind else {
+        panic!("no break");
+    };
+    (broken.why, events[at + 1..].to_vec())
+}
+
 #[test]
-fn a_torn_line_does_not_swallow_the_next_record() {
+fn a_torn_line_of_somebody_else_does_not_swallow_the_next_record() {
     let folder = Folder::new();
-    folder.write(FILE, "{\"version\":1,\"ti");
     let mut log = Log::open(folder.path()).unwrap();
     log.record(&numbered(0, 0)).unwrap();
-    // Another process crashes while this one has the file open.
     let mut other = OpenOptions::new()
         .append(true)
         .open(folder.join(FILE))
         .unwrap();
-    other.write_all(b"{\"version\":1").unwrap();
+    other.write_all(b"{\"version\":2").unwrap();
     log.record(&numbered(0, 1)).unwrap();
     log.record(&numbered(0, 2)).unwrap();
     let text = folder.read(FILE);
     assert_eq!(text.lines().count(), 5, "{text}");
-    assert_eq!(
-        read(folder.path()),
-        ((0..3).map(|n| numbered(0, n)).collect(), 2)
-    );
+    let after = vec![numbered(0, 1), numbered(0, 2)];
+    assert_eq!(after_the_break(&folder), (BreakReason::Appended, after));
 }
 
 #[test]
@@ -72,22 +79,20 @@ fn a_log_that_was_taken_away_is_made_anew() {
     log.record(&numbered(0, 0)).unwrap();
     std::fs::remove_file(folder.join(FILE)).unwrap();
     log.record(&numbered(0, 1)).unwrap();
-    assert_eq!(read(folder.path()), (vec![numbered(0, 1)], 0));
+    let after = vec![numbered(0, 1)];
+    assert_eq!(after_the_break(&folder), (BreakReason::LogMissing, after));
 }
 
 #[test]
-fn a_log_that_was_renamed_by_hand_is_left_after_a_while() {
+fn a_log_that_was_renamed_by_hand_is_left_at_once() {
     let folder = Folder::new();
     let mut log = Log::open(folder.path()).unwrap();
     log.record(&numbered(0, 0)).unwrap();
     std::fs::rename(folder.join(FILE), folder.join("saved")).unwrap();
-    for number in 1..=100 {
-        log.record(&numbered(0, number)).unwrap();
-    }
-    let saved = folder.read("saved").lines().count();
-    let (events, _) = read(folder.path());
-    assert_eq!(saved + events.len(), 101);
-    assert_eq!(events.last().map(connection), Some(100));
+    log.record(&numbered(0, 1)).unwrap();
+    assert_eq!(folder.read("saved").lines().count(), 1);
+    let after = vec![numbered(0, 1)];
+    assert_eq!(after_the_break(&folder), (BreakReason::LogMissing, after));
 }
 
 #[test]
@@ -98,7 +103,7 @@ fn a_folder_that_was_taken_away_is_an_error() {
     log.record(&numbered(0, 0)).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
     let error = log.record(&numbered(0, 1)).unwrap_err();
-    assert_eq!(error.code(), "audit-log-unusable");
+    assert_eq!(error.code(), "audit-unavailable");
 }
 
 #[test]
@@ -110,13 +115,17 @@ fn full_files_are_moved_on_and_the_oldest_goes() {
         log.record(&numbered(0, number)).unwrap();
     }
     let names = [
-        "network.jsonl",
-        "network.jsonl.1",
-        "network.jsonl.2",
-        "network.jsonl.3",
-        "network.lock",
+        "audit.jsonl",
+        "audit.jsonl.1",
+        "audit.jsonl.2",
+        "audit.jsonl.3",
+        "audit.head",
+        "audit.key",
+        "audit.lock",
     ];
-    assert_eq!(folder.listing(), names);
+    let mut listing = names.to_vec();
+    listing.sort_unstable();
+    assert_eq!(folder.listing(), listing);
     for name in &names[..4] {
         let size = folder.join(name).metadata().unwrap().len();
         assert!(size < FULL + 500, "{size}");
@@ -130,20 +139,28 @@ fn full_files_are_moved_on_and_the_oldest_goes() {
 }
 
 #[test]
-fn a_lock_that_somebody_holds_delays_rotation_only() {
+fn a_lock_that_somebody_holds_is_waited_for() {
     let folder = Folder::new();
-    let lock = std::fs::File::create(folder.join("network.lock")).unwrap();
+    let lock = std::fs::File::create(folder.join("audit.lock")).unwrap();
     lock.lock().unwrap();
-    let mut log = Log::open_with(folder.path(), Rotation::new(500, 3)).unwrap();
-    for number in 0..10 {
-        log.record(&numbered(0, number)).unwrap();
-    }
-    assert!(!folder.has("network.jsonl.1"));
+    let mut log = Log::open(folder.path()).unwrap();
+    let writer = std::thread::spawn(move || log.record(&numbered(0, 0)));
+    assert!(!folder.has(FILE));
     lock.unlock().unwrap();
-    log.record(&numbered(0, 10)).unwrap();
-    assert!(folder.has("network.jsonl.1"));
-    let (events, skipped) = read(folder.path());
-    assert_eq!((events.len(), skipped), (11, 0));
+    writer.join().unwrap().unwrap();
+    assert_eq!(read(folder.path()).0.len(), 1);
+}
+
+#[test]
+fn a_lock_that_was_replaced_is_not_the_lock_any_more() {
+    let folder = Folder::new();
+    let mut log = Log::open(folder.path()).unwrap();
+    log.record(&numbered(0, 0)).unwrap();
+    std::fs::remove_file(folder.join("audit.lock")).unwrap();
+    let mut other = Log::open(folder.path()).unwrap();
+    other.record(&numbered(1, 0)).unwrap();
+    log.record(&numbered(0, 1)).unwrap();
+    assert!(verify(folder.path()).unwrap().is_fine());
 }
 
 #[test]
@@ -163,12 +180,54 @@ fn many_writers_and_rotations_lose_and_tear_nothing() {
             });
         }
     });
-    assert!(folder.has("network.jsonl.1"));
+    assert!(folder.has("audit.jsonl.1"));
+    assert!(verify(folder.path()).unwrap().is_fine());
     let (events, skipped) = read(folder.path());
     assert_eq!(skipped, 0);
     assert_eq!(events.len() as u64, WRITERS * RECORDS);
     let different: HashSet<String> = events.iter().map(identity).collect();
     assert_eq!(different.len(), events.len());
+}
+
+#[test]
+fn many_processes_write_one_chain() {
+    const PROCESSES: u64 = 6;
+    const RECORDS: u64 = 200;
+    /// Where a process that was started for this writes, and as who.
+    const PLACE: &str = "RINGFENCE_TEST_PLACE";
+    if let Ok(place) = std::env::var(PLACE) {
+        let (writer, folder) = place.split_once(':').unwrap();
+        let mut log = Log::open_with(folder.as_ref(), Rotation::new(40_000, 32)).unwrap();
+        for number in 0..RECORDS {
+            log.record(&numbered(writer.parse().unwrap(), number))
+                .unwrap();
+        }
+        return;
+    }
+    let folder = Folder::new();
+    let this = std::env::current_exe().unwrap();
+    let name = "appending::many_processes_write_one_chain";
+    let processes: Vec<_> = (0..PROCESSES)
+        .map(|writer| {
+            ringfence_testkit::Program::new(&this)
+                .args([name, "--exact"])
+                .env(PLACE, format!("{writer}:{}", folder.text()))
+                .start()
+        })
+        .collect();
+    // A log that is being written to is never taken for a broken one.
+    let mut checks = 0;
+    while (read(folder.path()).0.len() as u64) < PROCESSES * RECORDS && checks < 10_000 {
+        let found = verify(folder.path()).unwrap();
+        assert!(found.is_fine(), "{found:?}");
+        checks += 1;
+    }
+    for process in processes {
+        process.finish().expect_code(0);
+    }
+    let found = verify(folder.path()).unwrap();
+    assert!(found.is_fine(), "{found:?}");
+    assert_eq!(found.records, PROCESSES * RECORDS);
 }
 
 fn identity(event: &Event) -> String {

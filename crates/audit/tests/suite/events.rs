@@ -5,15 +5,15 @@ use std::net::IpAddr;
 use proptest::option;
 use proptest::prelude::*;
 use ringfence_audit::{
-    CloseReason, Closed, ConnectionId, Decided, Digest, Event, EventKind, FormatVersion, Group,
-    HostText, Log, MethodText, PathText, Process, Protocol, ReasonCode, RunId, Subject, Summary,
-    Text, Timestamp, Verdict, Via, event_schema,
+    CloseReason, Closed, ConnectionId, Decided, Digest, Event, EventKind, Group, HostText, Log,
+    MethodText, PathText, Process, Protocol, ReasonCode, Record, RunId, Subject, Summary, Text,
+    Timestamp, Verdict, Via, event_schema,
 };
 use ringfence_policy::{HostName, Origin, Reason, Request};
 use ringfence_testkit::Folder;
 use serde_json::{Value, json};
 
-use crate::support::{RUN, closed, event, read, refused, start};
+use crate::support::{RUN, closed, event, line, read, refused, start};
 
 fn as_json(event: &Event) -> Value {
     serde_json::to_value(event).unwrap()
@@ -21,13 +21,17 @@ fn as_json(event: &Event) -> Value {
 
 #[test]
 fn a_decision_says_what_is_known_and_nothing_else() {
-    let line = serde_json::to_string(&event(EventKind::Decision(refused("a.example.org"))));
+    let folder = Folder::new();
+    let mut log = Log::open(folder.path()).unwrap();
+    log.record(&event(EventKind::Decision(refused("a.example.org"))))
+        .unwrap();
+    let zeros = "0".repeat(64);
     assert_eq!(
-        line.unwrap(),
-        "{\"version\":1,\"time\":\"2026-01-02T03:04:05.000000Z\",\
+        folder.read("audit.jsonl").replace(&zeros, "0…"),
+        "{\"version\":2,\"seq\":1,\"prev\":\"0…\",\"time\":\"2026-01-02T03:04:05.000000Z\",\
          \"run\":\"00000000000000000000000000005eed\",\"kind\":\"decision\",\"connection\":1,\
          \"via\":\"transparent\",\"host\":\"a.example.org\",\"port\":443,\"protocol\":\"tls\",\
-         \"verdict\":\"refused\",\"reason\":\"not-in-allowlist\"}"
+         \"verdict\":\"refused\",\"reason\":\"not-in-allowlist\"}\n"
     );
 }
 
@@ -68,7 +72,6 @@ fn a_decision_takes_its_words_from_the_policy() {
     assert_eq!(
         as_json(&event),
         json!({
-            "version": 1,
             "time": "2026-01-02T03:04:05.000000Z",
             "run": "00000000000000000000000000005eed",
             "sandbox": "box",
@@ -115,7 +118,6 @@ fn an_end_and_a_summary_say_how_much() {
     assert_eq!(
         summary,
         json!({
-            "version": 1,
             "time": "2026-01-02T03:04:05.000000Z",
             "run": "00000000000000000000000000005eed",
             "kind": "summary",
@@ -129,18 +131,30 @@ fn an_end_and_a_summary_say_how_much() {
 }
 
 #[test]
-fn another_version_is_no_event() {
-    let mut line = as_json(&event(EventKind::Decision(refused("a.example.org"))));
-    assert!(serde_json::from_value::<Event>(line.clone()).is_ok());
-    line["version"] = json!(2);
-    assert!(serde_json::from_value::<Event>(line).is_err());
+fn another_version_is_no_record() {
+    let line = line(&event(EventKind::Decision(refused("a.example.org"))));
+    let mut line: Value = serde_json::from_str(&line).unwrap();
+    assert!(serde_json::from_value::<Record>(line.clone()).is_ok());
+    line["version"] = json!(1);
+    assert!(serde_json::from_value::<Record>(line).is_err());
 }
 
 #[test]
 fn the_schema_names_every_kind_and_field() {
     let schema = event_schema();
     let text = schema.to_string();
-    for kind in ["decision", "closed", "summary"] {
+    for kind in [
+        "run-started",
+        "decision",
+        "closed",
+        "call",
+        "calls",
+        "summary",
+        "limit-hit",
+        "run-ended",
+        "sealed",
+        "chain-broken",
+    ] {
         assert!(text.contains(&format!("\"const\":\"{kind}\"")), "{kind}");
     }
     for field in ["argvSha256", "bytesUp", "durationMs", "reason", "source"] {
@@ -159,7 +173,7 @@ fn hostile() -> impl Strategy<Value = String> {
         "[\\x00-\\x1f\\x7f\"\\\\{}@?#/]{0,60}",
         (0..3000_usize).prop_map(|length| "\u{1}".repeat(length)),
         (0..1500_usize).prop_map(|length| "é\u{202e}".repeat(length)),
-        Just(r#"{"version":1,"#.to_owned()),
+        Just(r#"{"version":2,"#.to_owned()),
     ]
 }
 
@@ -269,7 +283,6 @@ prop_compose! {
         sandbox in option::of(hostile()),
     ) -> Event {
         Event {
-            version: FormatVersion,
             time,
             run: RunId::from_bits(run),
             sandbox: sandbox.as_deref().map(Text::new),

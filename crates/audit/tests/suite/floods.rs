@@ -130,9 +130,9 @@ fn a_million_refusals_leave_a_small_log_that_knows_of_all() {
     }
     recorder.finish().unwrap();
     assert_eq!(counted(folder.path()), FLOOD);
-    let size = folder.join("network.jsonl").metadata().unwrap().len();
+    let size = folder.join("audit.jsonl").metadata().unwrap().len();
     assert!(size < 2_000_000, "{size}");
-    assert!(!folder.has("network.jsonl.1"));
+    assert!(!folder.has("audit.jsonl.1"));
 
     let totals = recorder.totals();
     let told_apart: u64 = totals.refusals().iter().map(|one| one.count).sum();

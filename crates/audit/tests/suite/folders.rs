@@ -1,6 +1,6 @@
 //! Folders and files that cannot be trusted or used are refused at the start.
 
-use std::os::unix::fs::{chown, symlink};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
 
 use ringfence_audit::{Log, LogError};
@@ -22,7 +22,7 @@ fn a_link_in_place_of_the_folder_is_refused() {
         symlink(target, parent.join(name)).unwrap();
         let error = refusal(parent.join(name));
         assert!(matches!(error, LogError::FolderIsLink { .. }), "{error:?}");
-        assert_eq!(error.code(), "audit-folder-unusable");
+        assert_eq!(error.code(), "audit-unavailable");
     }
     assert_eq!(parent.listing(), ["dangling", "link", "real"]);
 }
@@ -31,17 +31,17 @@ fn a_link_in_place_of_the_folder_is_refused() {
 fn a_file_in_place_of_the_folder_is_refused() {
     let parent = Folder::new();
     let error = refusal(parent.write("file", ""));
-    assert_eq!(error.code(), "audit-folder-unusable");
+    assert_eq!(error.code(), "audit-unavailable");
     assert!(!error.hint().is_empty());
 }
 
 #[test]
 fn links_pipes_and_folders_in_place_of_the_log_are_refused() {
     for make in [
-        "ln -s elsewhere network.jsonl",
-        "ln -s /dev/full network.jsonl",
-        "mkfifo network.jsonl",
-        "mkdir network.jsonl",
+        "ln -s elsewhere audit.jsonl",
+        "ln -s /dev/full audit.jsonl",
+        "mkfifo audit.jsonl",
+        "mkdir audit.jsonl",
     ] {
         let folder = Folder::new();
         let mut log = Log::open(folder.path()).unwrap();
@@ -52,8 +52,8 @@ fn links_pipes_and_folders_in_place_of_the_log_are_refused() {
             "{at_start:?}"
         );
         let later = log.record(&numbered(0, 0)).unwrap_err();
-        assert_eq!(later.code(), "audit-log-unusable", "{later:?}");
-        assert_eq!(folder.listing(), ["network.jsonl"], "{make}");
+        assert_eq!(later.code(), "audit-unavailable", "{later:?}");
+        assert!(!folder.has("audit.head"), "{make}");
     }
 }
 
@@ -68,7 +68,7 @@ fn a_folder_of_somebody_else_is_refused() {
     };
     let error = refusal(foreign);
     assert!(matches!(error, LogError::ForeignFolder { .. }), "{error:?}");
-    assert_eq!(error.code(), "audit-folder-foreign");
+    assert_eq!(error.code(), "audit-unavailable");
 }
 
 #[test]
@@ -79,15 +79,37 @@ fn a_log_of_somebody_else_is_refused() {
     }
     let folder = Folder::new();
     let mut log = Log::open(folder.path()).unwrap();
-    let file = folder.write("network.jsonl", "");
+    let file = folder.write("audit.jsonl", "");
     chown(&file, Some(12_345), None).unwrap();
     let at_start = refusal(folder.path());
     let later = log.record(&numbered(0, 0)).unwrap_err();
     for error in [at_start, later] {
         assert!(matches!(error, LogError::ForeignFile { .. }), "{error:?}");
-        assert_eq!(error.code(), "audit-log-foreign");
+        assert_eq!(error.code(), "audit-unavailable");
     }
-    assert_eq!(folder.read("network.jsonl"), "");
+    assert_eq!(folder.read("audit.jsonl"), "");
+}
+
+#[test]
+fn a_key_that_others_can_read_is_refused() {
+    let folder = Folder::new();
+    let mut log = Log::open(folder.path()).unwrap();
+    log.record(&numbered(0, 0)).unwrap();
+    let key = folder.join("audit.key");
+    assert_eq!(key.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    for mode in [0o640, 0o604, 0o620] {
+        std::fs::set_permissions(&key, PermissionsExt::from_mode(mode)).unwrap();
+        let error = refusal(folder.path());
+        assert!(matches!(error, LogError::KeyExposed { .. }), "{error:?}");
+    }
+    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).unwrap();
+    std::fs::write(&key, "short").unwrap();
+    let error = Log::open(folder.path())
+        .unwrap()
+        .record(&numbered(0, 0))
+        .unwrap_err();
+    assert!(matches!(error, LogError::KeySize { .. }), "{error:?}");
+    assert_eq!(error.code(), "audit-unavailable");
 }
 
 #[test]
@@ -107,7 +129,7 @@ fn g10_a_folder_that_cannot_be_written_to_is_refused_at_the_start() {
         || {
             for (folder, is_there) in [("/mnt", true), ("/mnt/missing", false)] {
                 let error = refusal(folder);
-                assert_eq!(error.code(), "audit-folder-unusable");
+                assert_eq!(error.code(), "audit-unavailable");
                 assert_eq!(
                     matches!(error, LogError::UnwritableFolder { .. }),
                     is_there,

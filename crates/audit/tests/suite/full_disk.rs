@@ -1,6 +1,6 @@
 //! G7: what cannot be written is an error, and the log is whole again after it.
 
-use ringfence_audit::{Log, LogError, Recorder};
+use ringfence_audit::{Log, LogError, Recorder, verify};
 use ringfence_testkit::{Folder, Program};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -50,17 +50,19 @@ fn g7_a_full_disk_is_an_error_and_no_record_is_lost_by_it() {
             let kept = (0..1000).find(|n| log.record(&numbered(0, *n)).is_err());
             let kept = kept.expect("a full disk");
             assert!(kept > 10, "{kept}");
-            // The first error was a part of a line; now nothing fits at all.
+            // What fitted of the line is taken back, so the next has as much room.
             let error = log.record(&numbered(0, 1000)).unwrap_err();
-            assert!(matches!(error, LogError::Write { .. }), "{error:?}");
-            assert_eq!(error.code(), "audit-log-unwritable");
+            assert!(matches!(error, LogError::Short { .. }), "{error:?}");
+            assert!(error.hint().contains("room"));
+            assert_eq!(error.code(), "audit-unavailable");
 
             limit_files(None);
             log.record(&numbered(0, 2000)).unwrap();
             let (events, torn) = read(folder.path());
             let numbers: Vec<u64> = events.iter().map(connection).collect();
             assert_eq!(numbers, (0..kept).chain([2000]).collect::<Vec<_>>());
-            assert_eq!(torn, 1);
+            assert_eq!(torn, 0);
+            assert!(verify(folder.path()).unwrap().is_fine());
         },
     );
 }
@@ -79,7 +81,7 @@ fn g7_what_would_only_be_counted_is_an_error_too_while_the_disk_is_full() {
             for _ in 0..50 {
                 recorder.decision(refused("a.example.org")).unwrap();
             }
-            let size = folder.join("network.jsonl").metadata().unwrap().len();
+            let size = folder.join("audit.jsonl").metadata().unwrap().len();
             limit_files(Some(size));
             recorder.decision(allowed("b.example.org")).unwrap_err();
             for _ in 0..3 {
@@ -97,7 +99,7 @@ fn g7_what_would_only_be_counted_is_an_error_too_while_the_disk_is_full() {
             );
             let unwritable = totals.refusals().iter();
             let unwritable: Vec<_> = unwritable
-                .filter(|refusal| refusal.rule == "audit-log-unwritable")
+                .filter(|refusal| refusal.rule == "audit-unavailable")
                 .map(|refusal| refusal.subject)
                 .collect();
             assert_eq!(unwritable, ["b.example.org:443"]);

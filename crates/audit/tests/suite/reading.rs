@@ -7,17 +7,21 @@ use std::time::Duration;
 use ringfence_audit::{Event, EventKind, Filter, Follower, Log, Records, Rotation, RunId, Verdict};
 use ringfence_testkit::Folder;
 
-use crate::support::{allowed, closed, connection, event, numbered, read, refused, start};
+use crate::support::{allowed, closed, connection, event, line, numbered, read, refused, start};
 
-const FILE: &str = "network.jsonl";
-
-fn line(event: &Event) -> String {
-    serde_json::to_string(event).unwrap()
-}
+const FILE: &str = "audit.jsonl";
 
 fn filtered(folder: &Folder, filter: Filter) -> Vec<u64> {
     let records = Records::open(folder.path(), filter).unwrap();
-    records.map(|event| connection(&event.unwrap())).collect()
+    records
+        .map(|record| connection(&record.unwrap().event))
+        .collect()
+}
+
+/// What a follower has found since the last time.
+fn events(follower: &mut Follower) -> Vec<Event> {
+    let records = follower.poll().unwrap().into_iter();
+    records.map(|record| record.event).collect()
 }
 
 #[test]
@@ -36,24 +40,24 @@ fn what_is_no_event_is_counted_and_passed_over() {
     let parts = [
         "not JSON",
         "",
-        "{\"version\":2,\"kind\":\"decision\"}",
+        "{\"version\":1,\"kind\":\"decision\"}",
         &line(&numbered(0, 0)),
         "\u{1b}[2J",
         &long,
         &line(&numbered(0, 1)),
         // The newline between the two is lost.
         &[
-            r#"{"version":1,"host":"{\"version\":1"#,
+            r#"{"version":2,"host":"{\"version\":2"#,
             &line(&numbered(0, 2)),
         ]
         .concat(),
-        "{\"version\":1,\"ti",
+        "{\"version\":2,\"ti",
     ];
     folder.write(FILE, &parts.join("\n"));
     let mut records = Records::open(folder.path(), Filter::default()).unwrap();
     let numbers: Vec<u64> = records
         .by_ref()
-        .map(|it| connection(&it.unwrap()))
+        .map(|it| connection(&it.unwrap().event))
         .collect();
     assert_eq!(numbers, [0, 1, 2]);
     // The last one may still be in the making.
@@ -64,10 +68,10 @@ fn what_is_no_event_is_counted_and_passed_over() {
 fn old_files_come_first_and_their_torn_ends_are_counted() {
     let folder = Folder::new();
     folder.write(
-        "network.jsonl.2",
+        "audit.jsonl.2",
         &format!("{}\n{{\"ver", line(&numbered(0, 0))),
     );
-    folder.write("network.jsonl.1", &line(&numbered(0, 1)));
+    folder.write("audit.jsonl.1", &line(&numbered(0, 1)));
     folder.write(FILE, &format!("{}\n", line(&numbered(0, 2))));
     let (events, skipped) = read(folder.path());
     assert_eq!(events.iter().map(connection).collect::<Vec<_>>(), [0, 1, 2]);
@@ -163,19 +167,19 @@ fn a_follower_sees_what_is_added_only_and_only_whole() {
     // The log appears after the follower.
     let mut log = Log::open(&folder.join("audit")).unwrap();
     log.record(&numbered(0, 0)).unwrap();
-    assert_eq!(follower.poll().unwrap(), [numbered(0, 0)]);
+    assert_eq!(events(&mut follower), [numbered(0, 0)]);
 
     let mut late = Follower::open(&folder.join("audit"), Filter::default()).unwrap();
     let text = format!("{}\n", line(&numbered(0, 1)));
     let (beginning, rest) = text.split_at(40);
     let mut file = OpenOptions::new()
         .append(true)
-        .open(folder.join("audit/network.jsonl"))
+        .open(folder.join("audit/audit.jsonl"))
         .unwrap();
     file.write_all(beginning.as_bytes()).unwrap();
     assert_eq!(late.poll().unwrap(), []);
     file.write_all(rest.as_bytes()).unwrap();
-    assert_eq!(late.poll().unwrap(), [numbered(0, 1)]);
+    assert_eq!(events(&mut late), [numbered(0, 1)]);
     assert_eq!(late.poll().unwrap(), []);
     assert_eq!(late.skipped(), 0);
 }
@@ -193,10 +197,10 @@ fn a_follower_goes_through_rotations() {
         log.record(&numbered(0, number)).unwrap();
         // Not after each one: several rotations may come between two looks.
         if number % 20 == 0 {
-            seen.extend(follower.poll().unwrap().iter().map(connection));
+            seen.extend(events(&mut follower).iter().map(connection));
         }
     }
-    assert!(folder.has("network.jsonl.10"));
+    assert!(folder.has("audit.jsonl.10"));
     assert_eq!(seen, (1..=60).collect::<Vec<_>>());
     assert_eq!(follower.skipped(), 0);
 }
@@ -210,7 +214,7 @@ fn a_follower_that_was_left_behind_starts_with_what_is_left() {
     for number in 1..=60 {
         log.record(&numbered(0, number)).unwrap();
     }
-    let seen: Vec<u64> = follower.poll().unwrap().iter().map(connection).collect();
+    let seen: Vec<u64> = events(&mut follower).iter().map(connection).collect();
     assert_eq!(seen.last(), Some(&60));
     assert!(seen.len() < 60);
     assert!(seen.is_sorted());

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ringfence_audit::{
-    Clock, CloseReason, Closed, ConnectionId, Decided, Event, EventKind, Filter, FormatVersion,
-    HostText, Moment, Protocol, ReasonCode, Records, RunId, Timestamp, Verdict, Via,
+    Clock, CloseReason, Closed, ConnectionId, Decided, Digest, Event, EventKind, Filter,
+    FormatVersion, HostText, Moment, Protocol, ReasonCode, Record, Records, RunId, Timestamp,
+    Verdict, Via,
 };
 
 pub(crate) const RUN: RunId = RunId::from_bits(0x5eed);
@@ -61,12 +62,22 @@ pub(crate) fn closed(host: &str, bytes_up: u64, bytes_down: u64) -> Closed {
 
 pub(crate) fn event(kind: EventKind) -> Event {
     Event {
-        version: FormatVersion,
         time: start(),
         run: RUN,
         sandbox: None,
         kind,
     }
+}
+
+/// A line that tells of `event`, as the first of a log.
+pub(crate) fn line(event: &Event) -> String {
+    let record = Record {
+        version: FormatVersion,
+        seq: 1,
+        prev: Digest::ZEROS,
+        event: event.clone(),
+    };
+    serde_json::to_string(&record).unwrap()
 }
 
 /// The `number`th decision of `writer`.
@@ -81,7 +92,8 @@ pub(crate) fn numbered(writer: u64, number: u64) -> Event {
 /// The events of a log, and how many lines are none.
 pub(crate) fn read(folder: &Path) -> (Vec<Event>, u64) {
     let mut records = Records::open(folder, Filter::default()).unwrap();
-    let events = records.by_ref().map(Result::unwrap).collect();
+    let events = records.by_ref().map(|record| record.unwrap().event);
+    let events = events.collect();
     (events, records.skipped())
 }
 

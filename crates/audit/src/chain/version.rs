@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The version of the format of an event: 1. A line of another version does
-/// not read as an event.
+/// The version of the format of a record: 2. A line of another version does
+/// not read as a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FormatVersion;
 
 impl FormatVersion {
-    const NUMBER: u32 = 1;
+    pub(crate) const NUMBER: u32 = 2;
 }
 
 impl Serialize for FormatVersion {

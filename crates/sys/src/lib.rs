@@ -14,6 +14,7 @@ mod idmap;
 mod interfaces;
 mod keyring;
 mod landlock;
+mod lease;
 mod link;
 mod memory;
 mod message;
@@ -22,10 +23,12 @@ mod mount_table;
 mod net;
 mod probe;
 mod process;
+mod ring;
 pub mod seccomp;
 mod signal;
 mod terminal;
 mod unix_diag;
+mod usage;
 
 pub use crate::address::{bind_raw, connect_raw};
 pub use crate::caps::{
@@ -37,12 +40,13 @@ pub use crate::idmap::{IdMap, IdMapping, write_maps_of, write_own_maps};
 pub use crate::interfaces::own_addresses;
 pub use crate::keyring::join_fresh_session_keyring;
 pub use crate::landlock::{FsAccess, LandlockRule, landlock_abi, restrict_with_landlock};
+pub use crate::lease::{OpenFor, is_open_elsewhere};
 pub use crate::link::bring_loopback_up;
-pub use crate::memory::{read_bytes, read_c_string};
+pub use crate::memory::{read_bytes, read_c_string, read_c_string_into, read_some};
 pub use crate::message::{Channel, Received};
 pub use crate::mount::{
-    MountFlags, attach, clone_tree, devpts, make_view_read_only, pivot_into, procfs,
-    set_attributes_of_one, set_id_mapping, set_mount_attributes, tmpfs,
+    MountFlags, attach, clone_tree, devpts, limit_tmpfs, make_view_read_only, pivot_into, procfs,
+    set_attributes_of_one, set_id_mapping, set_mount_attributes, tmpfs, writable_procfs,
 };
 pub use crate::mount_table::{MountedAt, mounts};
 pub use crate::net::{
@@ -53,12 +57,14 @@ pub use crate::net::{
 pub use crate::probe::{Probe, in_child, probe_nf_tables, probe_seccomp_listener};
 pub use crate::process::{
     Child, Namespaces, Reaped, children_peak_rss, close_all_but, close_all_on_exec, exec, exit_now,
-    fork, is_single_threaded, kill_all_others, own_network, own_working_folder, reap, reap_zombies,
-    set_umask, spawn_in, spawn_to_exec,
+    fork, is_single_threaded, own_cgroup_view, own_network, own_process_group, own_working_folder,
+    reap, reap_zombies, set_umask, signal_all_others, spawn_in, spawn_in_group, spawn_to_exec,
 };
-pub use crate::signal::{SignalQueue, is_ignored, reset_signals};
+pub use crate::ring::{COUNTERS, Counter, LARGEST_RECORD, Ring, RingReader, RingWriter};
+pub use crate::signal::{SignalQueue, is_first_thread, is_ignored, reset_signals};
 pub use crate::terminal::{Pty, RawMode, controlling_terminal_of, make_controlling};
 pub use crate::unix_diag::UnixDiag;
+pub use crate::usage::{children_cpu_time, ticks_per_second};
 
 /// The error of a failed system call.
 pub type Errno = rustix::io::Errno;

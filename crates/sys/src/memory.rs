@@ -17,6 +17,50 @@ pub fn read_bytes(pid: Pid, address: u64, length: usize) -> Result<Vec<u8>> {
     }
 }
 
+/// Copies what there is from `address` of process `pid`, up to the end of its
+/// mapped memory; nothing mapped there is `EFAULT`.
+pub fn read_some(pid: Pid, address: u64, buffer: &mut [u8]) -> Result<usize> {
+    let mut length = 0;
+    while length < buffer.len() {
+        let at = address.checked_add(length as u64).ok_or(Errno::FAULT)?;
+        let wanted = to_page_end(at).min(buffer.len() - length);
+        match read_into(pid, at, &mut buffer[length..length + wanted]) {
+            Ok(0) | Err(Errno::FAULT) if length > 0 => break,
+            Ok(0) => return Err(Errno::FAULT),
+            other => length += other?,
+        }
+    }
+    Ok(length)
+}
+
+/// As [`read_c_string`], into `buffer`, which is also the limit. Most strings
+/// are short: a little is read first.
+pub fn read_c_string_into(pid: Pid, address: u64, buffer: &mut [u8]) -> Result<&[u8]> {
+    const LITTLE: usize = 256;
+    let mut length = 0;
+    while length < buffer.len() {
+        let at = address.checked_add(length as u64).ok_or(Errno::FAULT)?;
+        let most = if length == 0 { LITTLE } else { PAGE };
+        let wanted = to_page_end(at).min(buffer.len() - length).min(most);
+        let copied = read_into(pid, at, &mut buffer[length..length + wanted])?;
+        if copied == 0 {
+            return Err(Errno::FAULT);
+        }
+        let found = buffer[length..length + copied]
+            .iter()
+            .position(|byte| *byte == 0);
+        if let Some(end) = found {
+            return Ok(&buffer[..length + end]);
+        }
+        length += copied;
+    }
+    Err(Errno::NAMETOOLONG)
+}
+
+fn to_page_end(address: u64) -> usize {
+    PAGE - usize::try_from(address % PAGE as u64).unwrap_or(0)
+}
+
 /// Copies a C string of at most `limit` bytes, without its NUL.
 ///
 /// Reads stop at page ends, so a string that ends just before unmapped memory
@@ -28,8 +72,7 @@ pub fn read_c_string(pid: Pid, address: u64, limit: usize) -> Result<Vec<u8>> {
         let at = address
             .checked_add(string.len() as u64)
             .ok_or(Errno::FAULT)?;
-        let to_page_end = PAGE - usize::try_from(at % PAGE as u64).unwrap_or(0);
-        let wanted = to_page_end.min(limit - string.len());
+        let wanted = to_page_end(at).min(limit - string.len());
         let copied = read_into(pid, at, &mut buffer[..wanted])?;
         if copied == 0 {
             return Err(Errno::FAULT);
@@ -91,6 +134,55 @@ mod tests {
             read_c_string(me(), data.as_ptr() as u64, 32),
             Err(Errno::NAMETOOLONG)
         );
+    }
+
+    /// Two pages of which the second is not mapped.
+    fn page_before_nothing() -> *mut u8 {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let rights = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping, of which a part is unmapped again.
+        unsafe {
+            let pages = libc::mmap(std::ptr::null_mut(), 2 * PAGE, rights, flags, -1, 0);
+            assert_ne!(pages, libc::MAP_FAILED);
+            libc::munmap(pages.add(PAGE), PAGE);
+            pages.cast()
+        }
+    }
+
+    #[test]
+    fn reading_stops_where_memory_does() {
+        let page = page_before_nothing();
+        let end = page as u64 + PAGE as u64;
+        // SAFETY: the last bytes of the mapped page.
+        unsafe { page.add(PAGE - 4).copy_from(c"abc".as_ptr().cast(), 4) };
+        let mut buffer = [0; 64];
+        assert_eq!(
+            read_c_string_into(me(), end - 4, &mut buffer),
+            Ok(&b"abc"[..])
+        );
+        assert_eq!(read_some(me(), end - 4, &mut buffer), Ok(4));
+        assert_eq!(read_some(me(), end, &mut buffer), Err(Errno::FAULT));
+        assert_eq!(
+            read_some(me(), u64::MAX - 1, &mut buffer),
+            Err(Errno::FAULT)
+        );
+        // SAFETY: as above.
+        unsafe { page.add(PAGE - 1).write(b'd') };
+        assert_eq!(
+            read_c_string_into(me(), end - 4, &mut buffer),
+            Err(Errno::FAULT)
+        );
+    }
+
+    #[test]
+    fn long_strings_are_read_in_parts() {
+        let mut data = vec![b'a'; 3000];
+        data.push(0);
+        let mut buffer = [0; 4096];
+        let read = read_c_string_into(me(), data.as_ptr() as u64, &mut buffer);
+        assert_eq!(read.map(<[u8]>::len), Ok(3000));
+        let read = read_c_string_into(me(), data.as_ptr() as u64, &mut buffer[..2000]);
+        assert_eq!(read, Err(Errno::NAMETOOLONG));
     }
 
     #[test]

@@ -4,7 +4,8 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
+    FsMountFlags, FsOpenFlags, FsPickFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags,
+    UnmountFlags,
 };
 
 use crate::{Result, check};
@@ -118,10 +119,25 @@ pub fn tmpfs(mode: &str, size: Option<&str>, flags: MountFlags) -> Result<OwnedF
     finish(&context, flags)
 }
 
+/// Limits what an attached tmpfs may hold, what it holds already included.
+pub fn limit_tmpfs(root: BorrowedFd<'_>, bytes: u64, inodes: u64) -> Result<()> {
+    let flags = FsPickFlags::FSPICK_CLOEXEC | FsPickFlags::FSPICK_EMPTY_PATH;
+    let context = rustix::mount::fspick(root, c"", flags)?;
+    rustix::mount::fsconfig_set_string(&context, "size", bytes.to_string())?;
+    rustix::mount::fsconfig_set_string(&context, "nr_inodes", inodes.to_string())?;
+    rustix::mount::fsconfig_reconfigure(&context)
+}
+
 /// A new, detached procfs of the caller's pid namespace.
 pub fn procfs() -> Result<OwnedFd> {
     let context = rustix::mount::fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
     finish(&context, MountFlags::INERT)
+}
+
+/// As [`procfs`], whose files can be written: not to be attached.
+pub fn writable_procfs() -> Result<OwnedFd> {
+    let context = rustix::mount::fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    finish(&context, MountFlags::PLAIN)
 }
 
 /// A new, detached instance of the pseudo-terminal file system.

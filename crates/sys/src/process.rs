@@ -11,6 +11,9 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
 use crate::{Errno, Result, check, last_errno};
 
+/// The constant in `libc` does not fit its type there.
+const CLONE_INTO_CGROUP: u64 = 1 << 33;
+
 /// The kinds of namespace a new process gets of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Namespaces(u64);
@@ -57,10 +60,30 @@ pub fn is_single_threaded() -> Result<bool> {
 /// Copies the calling process into a child in new namespaces and runs `body`
 /// there. The child ends when `body` returns, with that exit status.
 pub fn spawn_in(namespaces: Namespaces, body: impl FnOnce() -> i32) -> Result<Child> {
+    spawn_in_group(namespaces, None, body)
+}
+
+/// As [`spawn_in`], for a child that is in the control group of version 2 with
+/// this folder from its first instruction on.
+pub fn spawn_in_group(
+    namespaces: Namespaces,
+    group: Option<BorrowedFd<'_>>,
+    body: impl FnOnce() -> i32,
+) -> Result<Child> {
     if !is_single_threaded()? {
         return Err(Errno::DEADLK);
     }
-    clone3(namespaces.0, body)
+    clone3(namespaces.0, group, body)
+}
+
+/// Makes the control groups that the calling process is in the topmost that it
+/// sees.
+pub fn own_cgroup_view() -> Result<()> {
+    // SAFETY: takes flags only, and concerns the calling process alone.
+    check(libc::c_long::from(unsafe {
+        libc::unshare(libc::CLONE_NEWCGROUP)
+    }))?;
+    Ok(())
 }
 
 /// Moves the calling process into a network namespace of its own. It takes as
@@ -130,13 +153,17 @@ pub fn spawn_to_exec<F: FnOnce() -> i32>(body: F) -> Result<Child> {
     child_of(returned, pidfd)
 }
 
-fn clone3(flags: u64, body: impl FnOnce() -> i32) -> Result<Child> {
+fn clone3(flags: u64, group: Option<BorrowedFd<'_>>, body: impl FnOnce() -> i32) -> Result<Child> {
     let mut pidfd: RawFd = -1;
     // SAFETY: all fields of `clone_args` are integers; zero means "not used".
     let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
     args.flags = flags | libc::CLONE_PIDFD as u64;
     args.pidfd = (&raw mut pidfd) as u64;
     args.exit_signal = libc::SIGCHLD as u64;
+    if let Some(group) = group {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = u64::from(group.as_raw_fd().cast_unsigned());
+    }
     // SAFETY: no memory is shared with the child (no CLONE_VM), so this is a
     // fork; `args` and `pidfd` live through the call. The caller has a single
     // thread, hence no lock of the allocator is held by a thread that is gone.
@@ -226,6 +253,13 @@ pub fn set_umask(mask: u32) {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(mask));
 }
 
+/// The process group of the caller; `None` where its leader is outside of the
+/// caller's pid namespace.
+pub fn own_process_group() -> Option<Pid> {
+    // SAFETY: has no preconditions.
+    Pid::from_raw(unsafe { libc::getpgrp() })
+}
+
 /// Waits for the child to end.
 pub fn reap(pid: Pid) -> Result<WaitStatus> {
     loop {
@@ -286,14 +320,14 @@ impl Child {
     }
 }
 
-/// Kills everything else in the pid namespace whose first process calls this;
+/// Signals everything else in the pid namespace whose first process calls this;
 /// any other caller is refused.
-pub fn kill_all_others() -> Result<()> {
+pub fn signal_all_others(signal: Signal) -> Result<()> {
     if rustix::process::getpid() != Pid::INIT {
         return Err(Errno::PERM);
     }
     // SAFETY: plain integers; -1 addresses all but the caller and pid 1.
-    check(unsafe { libc::c_long::from(libc::kill(-1, libc::SIGKILL)) })?;
+    check(unsafe { libc::c_long::from(libc::kill(-1, signal.as_raw())) })?;
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 
 use crate::{Errno, Result, check};
 
@@ -53,6 +53,13 @@ pub fn is_ignored(signal: Signal) -> bool {
     // SAFETY: only the present action is asked for.
     let asked = unsafe { libc::sigaction(signal.as_raw(), std::ptr::null(), &raw mut action) };
     asked == 0 && action.sa_sigaction == libc::SIG_IGN
+}
+
+/// Whether `thread` is the first thread of a process, whose id it then is.
+pub fn is_first_thread(thread: Pid) -> bool {
+    let number = thread.as_raw_pid();
+    // SAFETY: plain integers; signal 0 only asks whether there is somebody.
+    unsafe { libc::syscall(libc::SYS_tgkill, number, number, 0) == 0 }
 }
 
 /// Makes signals be what a program that is about to be started expects: none

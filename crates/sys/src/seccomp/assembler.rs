@@ -1,6 +1,6 @@
 //! From rules about system calls to classic BPF.
 //!
-//! Calls without a rule are allowed, and the kernel remembers that per number
+//! Calls without a rule are mostly allowed, and the kernel remembers that per number
 //! (since 5.11), so rules cost only the calls they are about.
 
 use libc::{
@@ -59,6 +59,21 @@ pub enum Test {
 }
 
 impl Test {
+    fn holds(self, arguments: &[u64; 6]) -> bool {
+        let low = |argument: u32| {
+            let register = arguments.get(argument as usize).copied().unwrap_or(0);
+            u32::try_from(register & 0xffff_ffff).unwrap_or(0)
+        };
+        match self {
+            Self::Masked {
+                argument,
+                mask,
+                value,
+            } => low(argument) & mask == value,
+            Self::AnyBit { argument, bits } => low(argument) & bits != 0,
+        }
+    }
+
     /// The argument equals `value`.
     pub const fn equals(argument: u32, value: u32) -> Self {
         Self::Masked {
@@ -95,6 +110,28 @@ impl Rule {
         self
     }
 
+    /// The number of the call.
+    pub fn number(&self) -> libc::c_long {
+        libc::c_long::from(self.number)
+    }
+
+    /// The same rule with other actions.
+    #[must_use]
+    pub fn map(mut self, change: impl Fn(Action) -> Action) -> Self {
+        for (_, action) in &mut self.cases {
+            *action = change(*action);
+        }
+        self.otherwise = change(self.otherwise);
+        self
+    }
+
+    fn decide(&self, arguments: &[u64; 6]) -> Action {
+        self.cases
+            .iter()
+            .find(|(tests, _)| tests.iter().all(|test| test.holds(arguments)))
+            .map_or(self.otherwise, |(_, action)| *action)
+    }
+
     fn assemble(&self) -> Result<Vec<sock_filter>> {
         let mut block = Vec::new();
         for (tests, action) in &self.cases {
@@ -106,9 +143,11 @@ impl Rule {
 }
 
 /// A whole filter.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
+    /// By number.
     rules: Vec<Rule>,
+    otherwise: Action,
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -122,9 +161,37 @@ const OFFSET_ARCHITECTURE: u32 = 4;
 const OFFSET_ARGUMENTS: u32 = 16;
 
 impl Filter {
-    /// A filter of these rules; one per system call.
+    /// A filter of these rules, one per system call; others are allowed.
     pub fn new(rules: Vec<Rule>) -> Self {
-        Self { rules }
+        Self::with_default(rules, Action::Allow)
+    }
+
+    /// The same with another action for calls without a rule.
+    pub fn with_default(mut rules: Vec<Rule>, otherwise: Action) -> Self {
+        rules.sort_by_key(|rule| rule.number);
+        Self { rules, otherwise }
+    }
+
+    /// The rules, by number.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// The rule for a call.
+    pub fn rule(&self, number: libc::c_long) -> Option<&Rule> {
+        let number = as_number(number);
+        let at = self.rules.binary_search_by_key(&number, |rule| rule.number);
+        at.ok().map(|at| &self.rules[at])
+    }
+
+    /// What the filter does with a call of this architecture.
+    pub fn decide(&self, number: i64, arguments: &[u64; 6]) -> Action {
+        match u32::try_from(number) {
+            Ok(plain) if plain < X32_BIT => self
+                .rule(number)
+                .map_or(self.otherwise, |rule| rule.decide(arguments)),
+            _ => Action::Kill,
+        }
     }
 
     /// The program: kill foreign architectures, then rule by rule.
@@ -137,16 +204,14 @@ impl Filter {
             jump(BPF_JGE, X32_BIT, 0, 1),
             ret(Action::Kill),
         ];
-        let mut rules: Vec<&Rule> = self.rules.iter().collect();
-        rules.sort_by_key(|rule| rule.number);
-        program.extend(search(&rules)?);
+        program.extend(search(&self.rules, self.otherwise)?);
         Ok(program)
     }
 }
 
 /// Finds the rule for a call by halving: the kernel runs the program once for
 /// every number there is when it is installed, and for watched calls always.
-fn search(rules: &[&Rule]) -> Result<Vec<sock_filter>> {
+fn search(rules: &[Rule], otherwise: Action) -> Result<Vec<sock_filter>> {
     const FEW: usize = 3;
     if rules.len() <= FEW {
         let mut program = Vec::new();
@@ -155,11 +220,11 @@ fn search(rules: &[&Rule]) -> Result<Vec<sock_filter>> {
             program.push(jump(BPF_JEQ, rule.number, 0, distance(block.len())?));
             program.extend(block);
         }
-        program.push(ret(Action::Allow));
+        program.push(ret(otherwise));
         return Ok(program);
     }
     let (lower, upper) = rules.split_at(rules.len() / 2);
-    let below = search(lower)?;
+    let below = search(lower, otherwise)?;
     let mut program = vec![
         jump(BPF_JGE, upper[0].number, 0, 1),
         statement(
@@ -168,7 +233,7 @@ fn search(rules: &[&Rule]) -> Result<Vec<sock_filter>> {
         ),
     ];
     program.extend(below);
-    program.extend(search(upper)?);
+    program.extend(search(upper, otherwise)?);
     Ok(program)
 }
 
@@ -238,6 +303,7 @@ fn as_number(number: libc::c_long) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     /// Runs a program the way the kernel does, on one call.
     fn run(program: &[sock_filter], architecture: u32, number: u32, arguments: [u64; 6]) -> u32 {
@@ -326,6 +392,68 @@ mod tests {
         assert_eq!(native(20, [1, 0o100, 3, 0, 0, 0]), Action::Notify.value());
         assert_eq!(native(20, [2, 0o100, 3, 0, 0, 0]), Action::Kill.value());
         assert_eq!(native(20, [1, 0o200, 4, 0, 0, 0]), Action::Allow.value());
+    }
+
+    fn action() -> impl Strategy<Value = Action> {
+        prop_oneof![
+            Just(Action::Allow),
+            (1..200).prop_map(Action::Fail),
+            Just(Action::Notify),
+            Just(Action::Kill),
+        ]
+    }
+
+    fn test() -> impl Strategy<Value = Test> {
+        let small = || prop_oneof![0..4u32, any::<u32>()];
+        prop_oneof![
+            (0..6u32, small(), small()).prop_map(|(argument, mask, value)| Test::Masked {
+                argument,
+                mask,
+                value
+            }),
+            (0..6u32, small()).prop_map(|(argument, bits)| Test::AnyBit { argument, bits }),
+        ]
+    }
+
+    fn rule(number: i64) -> impl Strategy<Value = Rule> {
+        let case = (prop::collection::vec(test(), 0..3), action());
+        (prop::collection::vec(case, 0..4), action()).prop_map(move |(cases, otherwise)| {
+            let rule = Rule::always(number, otherwise);
+            cases
+                .iter()
+                .fold(rule, |rule, (tests, action)| rule.when(tests, *action))
+        })
+    }
+
+    fn filter() -> impl Strategy<Value = Filter> {
+        let numbers = prop::collection::btree_set(0..40i64, 0..30);
+        let rules =
+            numbers.prop_flat_map(|numbers| numbers.into_iter().map(rule).collect::<Vec<_>>());
+        (rules, action()).prop_map(|(rules, otherwise)| Filter::with_default(rules, otherwise))
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_decided_is_what_the_kernel_would_do(
+            filter in filter(),
+            calls in prop::collection::vec(
+                (
+                    prop_oneof![0..40i64, -2..0x1_0000_0000i64],
+                    prop::array::uniform6(prop_oneof![0..5u64, any::<u64>()]),
+                ),
+                1..40,
+            ),
+        ) {
+            let program = filter.assemble().unwrap();
+            for (number, arguments) in calls {
+                let number_in_kernel = u32::try_from(number & 0xffff_ffff).unwrap();
+                let decided = filter.decide(number, &arguments).value();
+                prop_assert_eq!(
+                    run(&program, NATIVE_ARCHITECTURE, number_in_kernel, arguments),
+                    decided
+                );
+            }
+        }
     }
 
     #[test]

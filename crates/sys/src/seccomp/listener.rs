@@ -10,7 +10,9 @@ const NOTIF_RECV: libc::c_ulong = 0xc050_2100;
 const NOTIF_SEND: libc::c_ulong = 0xc018_2101;
 const NOTIF_ID_VALID: libc::c_ulong = 0x4008_2102;
 const NOTIF_ADDFD: libc::c_ulong = 0x4018_2103;
+const NOTIF_SET_FLAGS: libc::c_ulong = 0x4008_2104;
 const ADDFD_FLAG_SEND: u32 = 2;
+const FLAG_CONTINUE: u32 = 1;
 
 /// A call that waits for an answer.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +26,13 @@ pub struct Notification {
     pub arguments: [u64; 6],
 }
 
+impl Notification {
+    /// What tells this wait from every other of the same listener.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+}
+
 /// What the caller gets.
 #[derive(Debug)]
 pub enum Answer {
@@ -33,6 +42,9 @@ pub enum Answer {
     Fail(Errno),
     /// The call returns a new descriptor of this file, close-on-exec if said.
     Descriptor(OwnedFd, bool),
+    /// The kernel carries the call out. Its arguments may change until then:
+    /// never an answer to a question of permission.
+    Continue,
 }
 
 /// The receiving end of a filter's notifications.
@@ -43,6 +55,15 @@ impl Listener {
     /// Takes a descriptor that `seccomp(2)` made.
     pub fn new(fd: OwnedFd) -> Self {
         Self(fd)
+    }
+
+    /// Has the kernel run caller and listener in turns on one processor, which
+    /// spares waking another up. For a kernel before 6.6 this is an error.
+    pub fn take_turns(&self) -> Result<()> {
+        const SYNC_WAKE_UP: u64 = 1;
+        // SAFETY: this request takes its flags by value.
+        let returned = unsafe { libc::ioctl(self.0.as_raw_fd(), NOTIF_SET_FLAGS, SYNC_WAKE_UP) };
+        check(libc::c_long::from(returned)).map(drop)
     }
 
     /// The next waiting call. `ENOENT` when it went away meanwhile.
@@ -72,12 +93,13 @@ impl Listener {
     /// Ends the wait. A caller that is gone is not an error.
     pub fn answer(&self, call: &Notification, answer: Answer) -> Result<()> {
         let sent = match answer {
-            Answer::Value(value) => self.reply(call, value, 0),
-            Answer::Fail(errno) => self.reply(call, 0, -errno.raw_os_error()),
+            Answer::Value(value) => self.reply(call, value, 0, 0),
+            Answer::Fail(errno) => self.fail(call, errno),
+            Answer::Continue => self.reply(call, 0, 0, FLAG_CONTINUE),
             Answer::Descriptor(fd, close_on_exec) => {
                 match self.hand_over(call, fd.as_fd(), close_on_exec) {
                     Err(errno @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => {
-                        self.reply(call, 0, -errno.raw_os_error())
+                        self.fail(call, errno)
                     }
                     other => other,
                 }
@@ -89,12 +111,18 @@ impl Listener {
         }
     }
 
-    fn reply(&self, call: &Notification, value: i64, error: i32) -> Result<()> {
+    fn fail(&self, call: &Notification, errno: Errno) -> Result<()> {
+        // Zero would be success.
+        let errno = errno.raw_os_error().max(1);
+        self.reply(call, 0, -errno, 0)
+    }
+
+    fn reply(&self, call: &Notification, value: i64, error: i32, flags: u32) -> Result<()> {
         let mut response = libc::seccomp_notif_resp {
             id: call.id,
             val: value,
             error,
-            flags: 0,
+            flags,
         };
         self.control(NOTIF_SEND, (&raw mut response).cast())
     }

@@ -3,9 +3,11 @@
 //! Only the command that was asked for is built: describing all of them would
 //! cost a good part of a start.
 
+mod audit;
 mod completions;
 mod doctor;
 mod ending;
+mod limits;
 mod policy;
 mod run;
 mod scope;
@@ -29,6 +31,7 @@ const EXAMPLES: &str = "Examples:
   ringfence run -- npm test                 run a command with the network closed
   ringfence run --time 5m -- make           … and for five minutes at most
   ringfence policy explain api.example.org  why a host is allowed or not
+  ringfence audit show                      what the last run did
   ringfence doctor                          what this machine can enforce";
 
 /// One command: its name and how to run it.
@@ -48,6 +51,11 @@ const ENTRIES: &[Entry] = &[
         name: "policy",
         describe: describe::<policy::PolicyArgs>,
         main: |words| start("policy", words, policy::main),
+    },
+    Entry {
+        name: "audit",
+        describe: describe::<audit::AuditArgs>,
+        main: |words| start("audit", words, audit::main),
     },
     Entry {
         name: "srt",

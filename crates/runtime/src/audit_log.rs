@@ -21,12 +21,13 @@ pub fn audit_folder(variable: &dyn Fn(&str) -> Option<OsString>, host: &Host) ->
     state.join("ringfence/audit")
 }
 
-/// The home folder; for root, one of its own: `sudo` may leave `HOME` as the
-/// caller's, who could not use a log of root's there.
+/// The home folder; the listed one where that is missing, as programs that the
+/// system starts often have it. For root, one of its own: `sudo` may leave
+/// `HOME` as the caller's, who could not use a log of root's there.
 fn own_home(host: &Host, owner: Option<u32>) -> &Path {
     let listed = host.other_home.as_deref();
-    let is_foreign = host.uid == 0 && owner.is_some_and(|owner| owner != 0);
-    listed.filter(|_| is_foreign).unwrap_or(&host.home)
+    let is_unfit = owner.is_none_or(|owner| host.uid == 0 && owner != 0);
+    listed.filter(|_| is_unfit).unwrap_or(&host.home)
 }
 
 fn owner(path: &Path) -> Option<u32> {
@@ -58,7 +59,8 @@ mod tests {
 
     #[test]
     fn the_log_is_where_state_is_kept() {
-        let host = host(1000, "/home/u");
+        let mut host = host(1000, "/home/u");
+        host.other_home = None;
         let default = Path::new("/home/u/.local/state/ringfence/audit");
         assert_eq!(folder(None, &host), default);
         for relative in ["", "state", "./state"] {
@@ -71,11 +73,12 @@ mod tests {
     }
 
     #[test]
-    fn root_keeps_its_log_out_of_homes_of_others() {
+    fn the_log_is_in_a_home_that_is_there_and_ones_own() {
         let cases = [
             (0, Some(1000), "/srv/listed"),
             (0, Some(0), "/home/u"),
-            (0, None, "/home/u"),
+            (0, None, "/srv/listed"),
+            (1000, None, "/srv/listed"),
             (1000, Some(1001), "/home/u"),
         ];
         for (uid, owner, home) in cases {

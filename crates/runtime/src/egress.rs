@@ -3,12 +3,11 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ringfence_audit::{Digest, Log, LogError, Observer, Process, Recorder, RunId, Text};
+use ringfence_audit::{Digest, Process, Recorder, Text};
 use ringfence_egress::{self as egress, ParentError, ParentProxies, ProxyToken, Service, Settings};
-use ringfence_policy::{AuditLevel, Policy, Resolved};
+use ringfence_policy::{Policy, Resolved};
 use ringfence_sandbox::{self as sandbox, Intercept, ProxyUser, Running, SpawnError};
 use ringfence_sys::{self as sys, Errno};
 use rustix::process::Resource;
@@ -27,14 +26,8 @@ pub struct EgressRequest {
     pub proxy_user: ProxyUser,
     /// Finds the host's own proxies.
     pub parents: Option<Parents>,
-    /// What the sandbox is called in the log.
-    pub name: Option<String>,
-    /// Where decisions are written down.
-    pub audit_folder: PathBuf,
     /// Where other policies come from while the command runs.
     pub changes: Option<Changes>,
-    /// Who is told of every decision.
-    pub observer: Option<Observer>,
 }
 
 /// Calls back with each new policy until there are no more. Runs on a thread
@@ -49,15 +42,9 @@ pub type Parents = Box<dyn FnOnce() -> Result<ParentProxies, ParentError> + Send
 /// Why there is no way out. Nothing was run.
 #[derive(Debug, thiserror::Error)]
 pub enum EgressError {
-    /// Decisions could not be written down.
-    #[error(transparent)]
-    Log(#[from] LogError),
     /// The host's own proxies cannot be used.
     #[error(transparent)]
     Parents(#[from] ParentError),
-    /// No name for the run.
-    #[error("cannot make up a name for this run: {0}")]
-    RunId(ringfence_audit::RunIdError),
     /// The host's own addresses are not known, so they could not be kept from.
     #[error("cannot list this machine's addresses: {0}")]
     HostAddresses(Errno),
@@ -70,16 +57,14 @@ impl EgressError {
     /// A stable name for this error.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Log(error) => error.code(),
             Self::Parents(error) => error.code(),
-            Self::RunId(_) | Self::HostAddresses(_) | Self::Serve(_) => "egress-unavailable",
+            Self::HostAddresses(_) | Self::Serve(_) => "egress-unavailable",
         }
     }
 
     /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Log(error) => error.hint(),
             Self::Parents(error) => error.hint(),
             _ => "run it with the network closed: --no-network",
         }
@@ -97,22 +82,19 @@ struct Prepared {
 }
 
 /// A way out in use.
-pub(crate) struct Outlet {
-    service: Option<Service>,
-    recorder: Arc<Recorder>,
-}
+pub(crate) struct Outlet(Service);
 
 impl Prepared {
-    /// Makes sure that decisions can be made and written down.
-    fn new(policy: &Resolved<Policy>, request: EgressRequest) -> Result<Self, EgressError> {
-        let log = open_log(policy, &request.audit_folder)?;
-        let run = RunId::random().map_err(EgressError::RunId)?;
+    /// Makes sure that decisions can be made.
+    fn new(
+        policy: &Resolved<Policy>,
+        request: EgressRequest,
+        recorder: Arc<Recorder>,
+    ) -> Result<Self, EgressError> {
         let own_addresses = sys::own_addresses().map_err(EgressError::HostAddresses)?;
         Ok(Self {
             policy: Arc::new(policy.clone().with_host_addresses(own_addresses.clone())),
-            recorder: Arc::new(
-                Recorder::new(log, run, request.name.as_deref()).observed_by(request.observer),
-            ),
+            recorder,
             settings: Settings {
                 limits: limits(policy.limits()),
                 parents: ParentProxies::default(),
@@ -137,7 +119,6 @@ impl Prepared {
             names: inlets.names.into_iter().map(name_socket).collect(),
             callers: Some(Box::new(Callers(inlets.callers))),
         };
-        let recorder = Arc::clone(&self.recorder);
         let service = Service::start(inlets, self.policy, self.recorder, self.settings)
             .map_err(EgressError::Serve)?;
         if let Some(changes) = self.changes {
@@ -154,10 +135,7 @@ impl Prepared {
                 .spawn(follow)
                 .map_err(EgressError::Serve)?;
         }
-        Ok(Outlet {
-            service: Some(service),
-            recorder,
-        })
+        Ok(Outlet(service))
     }
 }
 
@@ -184,14 +162,14 @@ impl<'a> Opening<'a> {
 
     /// Opens it; false when that failed. All of it happens here, while the init
     /// is at work and before the command starts.
-    pub(crate) fn serve(&mut self, inlets: sandbox::Inlets) -> bool {
+    pub(crate) fn serve(&mut self, inlets: sandbox::Inlets, recorder: Arc<Recorder>) -> bool {
         let Self::Waiting(wanted) = self else {
             return false;
         };
         let Some(wanted) = wanted.take() else {
             return false;
         };
-        let prepared = Prepared::new(wanted.policy, wanted.request);
+        let prepared = Prepared::new(wanted.policy, wanted.request, recorder);
         *self = match prepared.and_then(|prepared| prepared.serve(inlets)) {
             Ok(outlet) => Self::Open(outlet),
             Err(error) => Self::Failed(error),
@@ -214,12 +192,9 @@ impl<'a> Opening<'a> {
 }
 
 impl Outlet {
-    /// Ends every connection and writes down what was only counted.
-    pub(crate) fn close(mut self) -> Arc<Recorder> {
-        self.service.take();
-        // Decisions were written before they took effect; this is the rest.
-        let _ = self.recorder.finish();
-        self.recorder
+    /// Ends every connection.
+    pub(crate) fn close(self) {
+        drop(self.0);
     }
 }
 
@@ -262,14 +237,6 @@ fn room_for_connections() -> usize {
     let available = rustix::process::getrlimit(Resource::Nofile).current;
     let most = available.unwrap_or(u64::MAX).saturating_sub(OWN) / 2;
     usize::try_from(most).unwrap_or(usize::MAX).max(1)
-}
-
-/// Where decisions go; nowhere if the policy says so.
-fn open_log(policy: &Resolved<Policy>, folder: &Path) -> Result<Option<Log>, LogError> {
-    match policy.audit().value {
-        AuditLevel::Off => Ok(None),
-        _ => Log::open(folder).map(Some),
-    }
 }
 
 struct NameSocket(OwnedFd);

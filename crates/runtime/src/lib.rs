@@ -5,6 +5,8 @@
 mod audit_log;
 mod doctor;
 mod egress;
+mod end;
+mod evidence;
 mod parents;
 mod policy;
 mod relay;
@@ -15,10 +17,13 @@ mod supervise;
 pub use audit_log::audit_folder;
 pub use doctor::{Check, Finding, Health, examine};
 pub use egress::{Changes, EgressError, EgressRequest, Parents};
+pub use evidence::{AuditRequest, EvidenceError};
 pub use parents::parent_proxies;
 pub use policy::{
     Loaded, PolicyInputs, PolicyLoadError, Sources, SrtInputs, SrtLoaded, SrtRest, check_file,
 };
-pub use report::{Destination, Enforcement, Exit, ExitReason, Report, report_schema};
+pub use report::{
+    Destination, Enforcement, Exit, ExitReason, LimitHitReport, LimitReport, Report, report_schema,
+};
 pub use ringfence_egress::{ParentError, ParentProxies, ProxyToken};
 pub use run::{RunError, RunRequest, Terminal, run};

@@ -2,19 +2,22 @@
 //!
 //! A terminal outside is never handed in. The command gets a terminal of its
 //! own, or pipes, and what goes through is copied here, as long as this
-//! process has the terminal.
+//! process has the terminal. Output that is limited goes through pipes as well,
+//! to be counted.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use ringfence_sandbox::Stream;
 use ringfence_sys::{Errno, RawMode};
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::OFlags;
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::net::SendFlags;
 use rustix::pipe::PipeFlags;
 use rustix::termios::Winsize;
 
 /// Bytes moved at a time; small enough that a write to a terminal that was
-/// found ready does not stand still for long.
+/// found ready does not stand still for long, and that one to a pipe does not
+/// at all (`PIPE_BUF`).
 const CHUNK: usize = 4096;
 
 /// What the command gets, and what stays with us.
@@ -26,14 +29,17 @@ pub(crate) struct Arranged {
 }
 
 /// Our ends.
-pub(crate) enum Outside {
-    /// These streams become the command's own terminal.
-    Terminal([bool; 3]),
-    /// Pipes in place of the streams that are terminals.
-    Pipes([Option<OwnedFd>; 3]),
+pub(crate) struct Outside {
+    /// Streams that become the command's own terminal.
+    terminal: [bool; 3],
+    /// Pipes in place of streams.
+    pipes: [Option<OwnedFd>; 3],
+    /// The most bytes of output.
+    most_output: Option<u64>,
 }
 
 impl Arranged {
+    /// The command's own terminal in place of these streams.
     pub(crate) fn with_terminal(streams: [bool; 3]) -> Self {
         let inside = streams.map(|is_terminal| {
             if is_terminal {
@@ -44,29 +50,46 @@ impl Arranged {
         });
         Self {
             inside,
-            outside: Outside::Terminal(streams),
+            outside: Outside {
+                terminal: streams,
+                pipes: [None, None, None],
+                most_output: None,
+            },
             size: users_size(),
         }
     }
 
+    /// Pipes in place of these streams.
     pub(crate) fn with_pipes(streams: [bool; 3]) -> Result<Self, Errno> {
-        let mut inside = [Stream::Keep, Stream::Keep, Stream::Keep];
-        let mut outside = [None, None, None];
+        let mut arranged = Self::with_terminal([false; 3]);
+        arranged.size = None;
         for at in (0..3).filter(|at| streams[*at]) {
-            let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-            let (theirs, ours) = if at == 0 {
-                (reader, writer)
-            } else {
-                (writer, reader)
-            };
-            inside[at] = Stream::Given(theirs);
-            outside[at] = Some(ours);
+            arranged.put_pipe(at)?;
         }
-        Ok(Self {
-            inside,
-            outside: Outside::Pipes(outside),
-            size: None,
-        })
+        Ok(arranged)
+    }
+
+    /// The same with output counted, and cut at `most` bytes.
+    pub(crate) fn limited(mut self, most: Option<u64>) -> Result<Self, Errno> {
+        self.outside.most_output = most;
+        for at in [1, 2] {
+            if most.is_some() && matches!(self.inside[at], Stream::Keep) {
+                self.put_pipe(at)?;
+            }
+        }
+        Ok(self)
+    }
+
+    fn put_pipe(&mut self, at: usize) -> Result<(), Errno> {
+        let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let (theirs, ours) = if at == 0 {
+            (reader, writer)
+        } else {
+            (writer, reader)
+        };
+        self.inside[at] = Stream::Given(theirs);
+        self.outside.pipes[at] = Some(ours);
+        Ok(())
     }
 }
 
@@ -79,6 +102,27 @@ pub(crate) struct Relay<'a> {
     raw: Option<RawMode<'a>>,
     /// The master of the command's terminal and the terminal whose size it has.
     terminal: Option<(BorrowedFd<'a>, BorrowedFd<'a>)>,
+    output: Output,
+}
+
+/// What the command wrote, as far as it is limited.
+#[derive(Debug, Clone, Copy, Default)]
+struct Output {
+    most: Option<u64>,
+    seen: u64,
+}
+
+impl Output {
+    /// Counts a chunk; how much of it may still be shown.
+    fn count(&mut self, length: usize) -> usize {
+        let left = self.most.map(|most| most.saturating_sub(self.seen));
+        self.seen = self
+            .seen
+            .saturating_add(u64::try_from(length).unwrap_or(u64::MAX));
+        left.map_or(length, |left| {
+            usize::try_from(left).unwrap_or(length).min(length)
+        })
+    }
 }
 
 enum Sink<'a> {
@@ -92,9 +136,57 @@ enum Source<'a> {
 }
 
 struct Screen<'a> {
-    from: Source<'a>,
-    to: BorrowedFd<'a>,
-    open: bool,
+    /// `None` once there is nothing more to come, or nobody to show it to.
+    from: Option<Source<'a>>,
+    to: Reader<'a>,
+    /// What was read and not written yet.
+    chunk: Vec<u8>,
+}
+
+/// Where the command's words go. Whoever reads there may stop reading; writing
+/// never waits for that, so that limits and signals are attended to.
+enum Reader<'a> {
+    /// A terminal or a pipe, opened anew: that it does not wait is not to
+    /// change what others have open.
+    Own(OwnedFd),
+    Socket(BorrowedFd<'a>),
+    /// A file, which does not wait.
+    Given(BorrowedFd<'a>),
+}
+
+impl<'a> Reader<'a> {
+    fn of(stream: BorrowedFd<'a>) -> Self {
+        let kind = rustix::fs::fstat(stream).map(|found| FileType::from_raw_mode(found.st_mode));
+        match kind {
+            Ok(FileType::Socket) => Self::Socket(stream),
+            Ok(FileType::Fifo | FileType::CharacterDevice) => {
+                let name = format!("/proc/self/fd/{}", stream.as_raw_fd());
+                let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+                let opened = rustix::fs::open(name, flags, Mode::empty());
+                opened.map_or(Self::Given(stream), Self::Own)
+            }
+            _ => Self::Given(stream),
+        }
+    }
+
+    fn write(&self, bytes: &[u8]) -> Result<usize, Errno> {
+        match self {
+            Self::Own(fd) => rustix::io::write(fd, bytes),
+            Self::Given(fd) => rustix::io::write(fd, bytes),
+            Self::Socket(fd) => {
+                rustix::net::send(fd, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)
+            }
+        }
+    }
+}
+
+impl AsFd for Reader<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Own(fd) => fd.as_fd(),
+            Self::Socket(fd) | Self::Given(fd) => *fd,
+        }
+    }
 }
 
 impl AsFd for Sink<'_> {
@@ -117,20 +209,28 @@ impl AsFd for Source<'_> {
 
 impl<'a> Relay<'a> {
     /// Starts relaying between `user`, the standard streams outside, and the
-    /// command's terminal or pipes. `None` when no stream is a terminal.
+    /// command's terminal or pipes. `None` when there is nothing to relay.
     pub(crate) fn start(
         user: [BorrowedFd<'a>; 3],
         ours: Outside,
         master: Option<BorrowedFd<'a>>,
     ) -> Result<Option<Self>, Errno> {
-        let mut relay = match (ours, master) {
-            (Outside::Terminal(streams), Some(master)) => Self::of_terminal(user, streams, master),
-            (Outside::Pipes(pipes), _) => Self::of_pipes(user, pipes),
-            (Outside::Terminal(_), None) => return Ok(None),
-        };
-        for screen in &relay.screens {
-            let flags = rustix::fs::fcntl_getfl(screen.from.as_fd())?;
-            rustix::fs::fcntl_setfl(screen.from.as_fd(), flags | OFlags::NONBLOCK)?;
+        let has_pipes = ours.pipes.iter().any(Option::is_some);
+        if master.is_none() && !has_pipes {
+            return Ok(None);
+        }
+        let mut relay = Self::of_pipes(user, ours.pipes);
+        if let Some(master) = master {
+            relay.add_terminal(user, ours.terminal, master);
+        }
+        relay.output.most = ours.most_output;
+        for source in relay
+            .screens
+            .iter()
+            .filter_map(|screen| screen.from.as_ref())
+        {
+            let flags = rustix::fs::fcntl_getfl(source.as_fd())?;
+            rustix::fs::fcntl_setfl(source.as_fd(), flags | OFlags::NONBLOCK)?;
         }
         relay.resize();
         relay.resume()?;
@@ -139,25 +239,23 @@ impl<'a> Relay<'a> {
 
     /// The screen is the first stream that is a terminal. The keyboard is
     /// standard input, unless we run in the background.
-    fn of_terminal(user: [BorrowedFd<'a>; 3], streams: [bool; 3], master: BorrowedFd<'a>) -> Self {
+    fn add_terminal(
+        &mut self,
+        user: [BorrowedFd<'a>; 3],
+        streams: [bool; 3],
+        master: BorrowedFd<'a>,
+    ) {
         let is_terminal = |at: usize| streams[at] && rustix::termios::isatty(user[at]);
         let screen = [1, 2, 0]
             .into_iter()
             .find(|at| is_terminal(*at))
             .unwrap_or(1);
-        let keyboard =
-            (is_terminal(0) && in_foreground(user[0])).then_some((user[0], Sink::Master(master)));
-        let screens = vec![Screen {
-            from: Source::Master(master),
-            to: user[screen],
-            open: true,
-        }];
-        Self {
-            keyboard,
-            screens,
-            raw: None,
-            terminal: Some((master, user[screen])),
+        if is_terminal(0) && in_foreground(user[0]) {
+            self.keyboard = Some((user[0], Sink::Master(master)));
         }
+        self.screens
+            .push(Screen::new(Source::Master(master), user[screen]));
+        self.terminal = Some((master, user[screen]));
     }
 
     fn of_pipes(user: [BorrowedFd<'a>; 3], pipes: [Option<OwnedFd>; 3]) -> Self {
@@ -167,20 +265,25 @@ impl<'a> Relay<'a> {
             .map(|pipe| (user[0], Sink::Pipe(pipe)));
         let screens = [(output, user[1]), (error, user[2])]
             .into_iter()
-            .filter_map(|(pipe, to)| {
-                Some(Screen {
-                    from: Source::Pipe(pipe?),
-                    to,
-                    open: true,
-                })
-            })
+            .filter_map(|(pipe, to)| Some(Screen::new(Source::Pipe(pipe?), to)))
             .collect();
         Self {
             keyboard,
             screens,
             raw: None,
             terminal: None,
+            output: Output::default(),
         }
+    }
+
+    /// How much the command wrote, where that is limited.
+    pub(crate) fn output(&self) -> Option<u64> {
+        self.output.most.map(|_| self.output.seen)
+    }
+
+    /// Whether the command wrote more than it may.
+    pub(crate) fn is_over_limit(&self) -> bool {
+        self.output.most.is_some_and(|most| self.output.seen > most)
     }
 
     /// Whether there is somebody to type.
@@ -212,10 +315,7 @@ impl<'a> Relay<'a> {
 
     /// What to wait for: open screens in order, then the keyboard.
     pub(crate) fn poll_fds(&self) -> Vec<PollFd<'_>> {
-        let screens = self.screens.iter().filter(|screen| screen.open);
-        let mut fds: Vec<_> = screens
-            .map(|screen| PollFd::from_borrowed_fd(screen.from.as_fd(), PollFlags::IN))
-            .collect();
+        let mut fds: Vec<_> = self.screens.iter().filter_map(Screen::poll_fd).collect();
         fds.extend(
             self.keyboard
                 .iter()
@@ -227,9 +327,9 @@ impl<'a> Relay<'a> {
     /// Moves what is ready; `ready` tells for each of [`Self::poll_fds`].
     pub(crate) fn pump(&mut self, ready: &[bool]) {
         let mut ready = ready.iter().copied();
-        for screen in self.screens.iter_mut().filter(|screen| screen.open) {
+        for screen in self.screens.iter_mut().filter(|screen| screen.is_open()) {
             if ready.next().unwrap_or(false) {
-                screen.show();
+                screen.show(&mut self.output);
             }
         }
         if self.keyboard.is_some() && ready.next().unwrap_or(false) {
@@ -237,10 +337,20 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// Shows everything the command wrote before it ended.
+    /// Whether everything was shown that there was.
+    pub(crate) fn is_drained(&self) -> bool {
+        !self.screens.iter().any(Screen::is_open)
+    }
+
+    /// Shows more of what the command wrote before it ended, as far as there is
+    /// room for it.
     pub(crate) fn drain(&mut self) {
+        self.keyboard = None;
         for screen in &mut self.screens {
-            while screen.open && screen.show() {}
+            while screen.show(&mut self.output) {}
+            if screen.chunk.is_empty() {
+                screen.from = None;
+            }
         }
     }
 
@@ -260,17 +370,73 @@ impl<'a> Relay<'a> {
     }
 }
 
-impl Screen<'_> {
-    /// Moves one chunk. False when there was none.
-    fn show(&mut self) -> bool {
+impl<'a> Screen<'a> {
+    fn new(from: Source<'a>, to: BorrowedFd<'a>) -> Self {
+        Self {
+            from: Some(from),
+            to: Reader::of(to),
+            chunk: Vec::new(),
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.from.is_some()
+    }
+
+    /// Nothing more is read before there is room for it, so that a slow reader
+    /// outside slows the command down and not us.
+    fn poll_fd(&self) -> Option<PollFd<'_>> {
+        let from = self.from.as_ref()?;
+        Some(if self.chunk.is_empty() {
+            PollFd::from_borrowed_fd(from.as_fd(), PollFlags::IN)
+        } else {
+            PollFd::from_borrowed_fd(self.to.as_fd(), PollFlags::OUT)
+        })
+    }
+
+    /// Moves one chunk a step on. False when there was nothing to move.
+    fn show(&mut self, output: &mut Output) -> bool {
+        match &self.from {
+            None => false,
+            Some(_) if !self.chunk.is_empty() => self.write(),
+            Some(_) => self.read(output) && (self.chunk.is_empty() || self.write()),
+        }
+    }
+
+    fn read(&mut self, output: &mut Output) -> bool {
+        let Some(from) = &self.from else { return false };
         let mut buffer = [0; CHUNK];
-        match rustix::io::read(self.from.as_fd(), &mut buffer) {
+        match rustix::io::read(from.as_fd(), &mut buffer) {
             Ok(0) | Err(Errno::IO) => {
-                self.open = false;
+                self.from = None;
                 false
             }
-            Ok(length) => write_all(self.to, &buffer[..length]),
+            Ok(length) => {
+                let shown = output.count(length);
+                self.chunk.extend_from_slice(&buffer[..shown]);
+                true
+            }
             Err(_) => false,
+        }
+    }
+
+    fn write(&mut self) -> bool {
+        match self.to.write(&self.chunk) {
+            Ok(written) => {
+                self.chunk.drain(..written);
+                written > 0
+            }
+            Err(Errno::AGAIN) => false,
+            Err(Errno::INTR) => true,
+            // Nobody reads any more. With its pipe closed, the command knows;
+            // a terminal goes on being emptied.
+            Err(_) => {
+                self.chunk.clear();
+                if matches!(self.from, Some(Source::Pipe(_))) {
+                    self.from = None;
+                }
+                true
+            }
         }
     }
 }
@@ -284,8 +450,8 @@ fn users_size() -> Option<Winsize> {
 
 /// A process in the background must leave its terminal's keyboard alone.
 fn in_foreground(terminal: BorrowedFd<'_>) -> bool {
-    let group = rustix::process::getpgrp();
-    rustix::termios::tcgetpgrp(terminal).is_ok_and(|foreground| foreground == group)
+    let group = ringfence_sys::own_process_group();
+    rustix::termios::tcgetpgrp(terminal).is_ok_and(|foreground| Some(foreground) == group)
 }
 
 fn write_all(to: BorrowedFd<'_>, mut bytes: &[u8]) -> bool {

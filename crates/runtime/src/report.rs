@@ -26,14 +26,48 @@ pub struct Report {
     pub refusals: Vec<Refusal>,
     /// Refusals beyond those listed.
     pub more_refusals: u64,
-    /// The name of this run in the audit log, if the network was served.
+    /// The name of this run in the audit log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
     /// What passed to and from each destination.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traffic: Vec<Destination>,
+    /// Each limit, what was used of it, and what held it.
+    pub limits: Vec<LimitReport>,
+    /// The limits that were reached.
+    #[serde(rename = "limits_hit")]
+    pub limits_hit: Vec<LimitHitReport>,
     /// The largest resident size of any process inside, in bytes.
     pub peak_memory_bytes: u64,
+}
+
+/// One limit of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LimitReport {
+    /// Its name, as in a policy's `resources`.
+    pub limit: String,
+    /// What was allowed, in `unit`.
+    pub configured: u64,
+    /// The most that was used, where it is known.
+    pub peak: Option<u64>,
+    /// What the numbers count: bytes, tasks, milliseconds, millicores or files.
+    pub unit: String,
+    /// What held it: cgroup-v2, systemd-scope, cgroup-v1, rlimit, watchdog, affinity,
+    /// tmpfs, account, timer, relay, machine or nothing.
+    pub mechanism: String,
+}
+
+/// A limit that was reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LimitHitReport {
+    /// Its name.
+    pub limit: String,
+    /// How it is known.
+    pub evidence: String,
+    /// Whether the command was ended because of it.
+    pub ended: bool,
 }
 
 /// What passed to and from one destination.
@@ -76,6 +110,10 @@ pub enum ExitReason {
     NotExecutable,
     /// It ran longer than allowed: 124.
     TimeLimit,
+    /// It was ended by another limit: 137.
+    Limit,
+    /// It was ended because what it did could not be recorded any more: 125.
+    AuditFailed,
 }
 
 /// One layer of enforcement.
@@ -88,6 +126,15 @@ pub struct Enforcement {
     pub applied: bool,
     /// How.
     pub detail: String,
+}
+
+impl Report {
+    /// The end could not be recorded; the command's own status must not make
+    /// it look as if all were well.
+    pub(crate) fn lose_evidence(&mut self) {
+        self.exit.code = 125;
+        self.exit.reason = ExitReason::AuditFailed;
+    }
 }
 
 /// The JSON Schema of [`Report`].

@@ -2,15 +2,19 @@
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use ringfence_policy::{Policy, Resolved};
-use ringfence_sandbox::{Command, Host, Plan, PlanError, PlanRequest, SpawnError, Weaker, spawn};
+use ringfence_sandbox::{
+    Attendant, Command, Host, Inlets, Plan, PlanError, PlanRequest, Running, SpawnError, Weaker,
+    spawn,
+};
 use rustix::fs::FileType;
 use rustix::net::{AddressFamily, SocketType, sockopt};
 
 use crate::egress::{EgressError, EgressRequest, Opening, Outlet};
+use crate::evidence::{AuditRequest, Evidence, EvidenceError};
 use crate::relay::Arranged;
 use crate::report::Report;
 use crate::supervise::Supervisor;
@@ -47,6 +51,8 @@ pub struct RunRequest<'a> {
     pub weaker: Weaker,
     /// The way out, where the policy opens one.
     pub egress: EgressRequest,
+    /// Where it is recorded.
+    pub audit: AuditRequest,
 }
 
 /// Why nothing was run, or why a run has no known end.
@@ -61,6 +67,9 @@ pub enum RunError {
     /// The network cannot be served.
     #[error(transparent)]
     Egress(#[from] EgressError),
+    /// The run cannot be recorded.
+    #[error(transparent)]
+    Evidence(#[from] EvidenceError),
     /// A standard stream would be a way out.
     #[error("{stream} is a folder, through which code inside could reach the rest of the host")]
     StreamIsFolder {
@@ -94,6 +103,7 @@ impl RunError {
             Self::Plan(error) => error.code(),
             Self::Spawn(error) => error.code(),
             Self::Egress(error) => error.code(),
+            Self::Evidence(error) => error.code(),
             Self::StreamIsFolder { .. } => "stream-is-folder",
             Self::StreamIsSocket { .. } => "stream-is-socket",
             Self::StreamClosed { .. } => "stream-closed",
@@ -108,6 +118,7 @@ impl RunError {
             Self::Plan(error) => error.hint(),
             Self::Spawn(error) => error.hint(),
             Self::Egress(error) => error.hint(),
+            Self::Evidence(error) => error.hint(),
             Self::StreamIsFolder { .. } => "redirect it from a file, or from /dev/null",
             Self::StreamIsSocket { .. } => "put a pipe in between: cat | ringfence run … | cat",
             Self::StreamClosed { .. } => "redirect it to or from /dev/null",
@@ -120,7 +131,11 @@ impl RunError {
 /// Runs the command to its end.
 pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
     let started = Instant::now();
-    let arranged = arrange_streams(request.terminal)?;
+    let most_output = request.policy.limits().output.as_ref();
+    let most_output = most_output.map(|size| size.value.bytes());
+    let arranged = arrange_streams(request.terminal)?
+        .limited(most_output)
+        .map_err(RunError::Supervise)?;
     let words: Vec<String> = request
         .command
         .iter()
@@ -132,6 +147,8 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
         .time
         .as_ref()
         .map(|time| time.value.as_duration());
+    // Before the plan, which hides what is there.
+    let evidence = Evidence::open(request.policy.audit().value, request.audit)?;
     let plan = Plan::build(PlanRequest {
         policy: request.policy,
         host: request.host,
@@ -147,18 +164,75 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
     })?;
     // Before the command starts, so that no signal can come in between.
     let supervisor = Supervisor::prepare(time_limit.and_then(|limit| started.checked_add(limit)))?;
-    let mut opening = Opening::of(request.policy, request.egress);
-    let running = spawn(plan, &mut |inlets| opening.serve(inlets));
-    let (running, outlet) = opening.finish(running)?;
-    let end = supervisor.attend(&running, arranged.outside)?;
-    let network = outlet.map(Outlet::close);
-    Ok(end.report(
+    let mut start = Start {
+        policy: request.policy,
+        command: &words,
+        working_folder: &request.working_folder,
+        opening: Opening::of(request.policy, request.egress),
+        evidence: &evidence,
+        begun: None,
+    };
+    let running = spawn(plan, &mut start);
+    let (running, outlet) = start.finish(running)?;
+    let end = supervisor.attend(&running, arranged.outside, &evidence);
+    if let Some(outlet) = outlet {
+        outlet.close();
+    }
+    let end = end.inspect_err(|_| evidence.abandon("init-died"))?;
+    let duration = started.elapsed();
+    let mut report = end.report(
         words,
         &request.working_folder,
-        started.elapsed(),
-        running.layers(),
-        network.as_deref(),
-    ))
+        duration,
+        &running,
+        &evidence,
+    );
+    if evidence.seal(&report).is_err() {
+        report.lose_evidence();
+    }
+    Ok(report)
+}
+
+/// A run while its sandbox is made.
+struct Start<'a> {
+    policy: &'a Resolved<Policy>,
+    command: &'a [String],
+    working_folder: &'a Path,
+    opening: Opening<'a>,
+    evidence: &'a Evidence,
+    /// Whether the start is on record, once that was tried.
+    begun: Option<Result<(), EvidenceError>>,
+}
+
+impl Attendant for Start<'_> {
+    /// Writes it down while the init is at work, which must not have a copy of
+    /// the log's key.
+    fn begin(&mut self, running: &Running) -> bool {
+        let begun = self.begun.get_or_insert_with(|| {
+            self.evidence
+                .begin(self.policy, self.command, self.working_folder, running)
+        });
+        begun.is_ok()
+    }
+
+    fn serve(&mut self, inlets: Inlets) -> bool {
+        self.opening.serve(inlets, self.evidence.recorder())
+    }
+}
+
+impl Start<'_> {
+    /// What a sandbox that started goes with, or why it did not.
+    fn finish(
+        self,
+        running: Result<Running, SpawnError>,
+    ) -> Result<(Running, Option<Outlet>), RunError> {
+        let is_begun = self.begun.transpose()?.is_some();
+        let started = self.opening.finish(running);
+        if started.is_err() && is_begun {
+            self.evidence.abandon("not-started");
+        }
+        started
+    }
 }
 
 /// Looks at the standard streams and decides what becomes of each. A terminal

@@ -1,17 +1,17 @@
-//! Attending to a running sandbox: events, signals, the terminal, the time.
+//! Attending to a running sandbox: events, signals, the terminal, the time and
+//! the other limits, and what is to be recorded.
 
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use ringfence_audit::{Recorder, RefusalKind, Refusals, Totals};
-use ringfence_sandbox::{self as sandbox, Ended, Event, LayerState, Running, SpawnError};
+use ringfence_sandbox::{Event, LimitHit, LimitName, Running, SpawnError};
 use ringfence_sys::{Errno, SignalQueue};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::Signal;
 
+use crate::end::{End, Forced};
+use crate::evidence::Evidence;
 use crate::relay::{Outside, Relay};
-use crate::report::{Destination, Enforcement, Exit, ExitReason, Report};
 use crate::run::RunError;
 
 /// Between asking a command to end and making it.
@@ -37,15 +37,6 @@ pub(crate) struct Supervisor {
     deadline: Option<Instant>,
 }
 
-/// How a run ended, and what happened on the way.
-pub(crate) struct End {
-    ended: Ended,
-    exec_errno: Option<i32>,
-    timed_out: bool,
-    refusals: Refusals,
-    signals: Vec<i32>,
-}
-
 impl Supervisor {
     /// Takes over the signals.
     pub(crate) fn prepare(deadline: Option<Instant>) -> Result<Self, RunError> {
@@ -59,33 +50,27 @@ impl Supervisor {
     }
 
     /// Attends until the sandbox has ended.
-    pub(crate) fn attend(self, running: &Running, ours: Outside) -> Result<End, RunError> {
+    pub(crate) fn attend(
+        self,
+        running: &Running,
+        ours: Outside,
+        evidence: &Evidence,
+    ) -> Result<End, RunError> {
         let (input, output, error) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
         let user = [input.as_fd(), output.as_fd(), error.as_fd()];
         let relay = Relay::start(user, ours, running.terminal()).map_err(RunError::Supervise)?;
-        let end = End {
-            ended: Ended {
-                status: None,
-                signal: None,
-                peak_rss: 0,
-                more_refusals: 0,
-                timed_out: false,
-            },
-            exec_errno: None,
-            timed_out: false,
-            refusals: Refusals::default(),
-            signals: Vec::new(),
-        };
         let timer = Timer {
             next: self.deadline,
             stage: Stage::Running,
         };
         Watch {
             running,
+            evidence,
             signals: self.signals,
             timer,
+            next_check: after(running.next_limit_check()),
             relay,
-            end,
+            end: End::new(),
         }
         .run()
     }
@@ -106,10 +91,17 @@ struct Timer {
 
 struct Watch<'a> {
     running: &'a Running,
+    evidence: &'a Evidence,
     signals: SignalQueue,
     timer: Timer,
+    /// When to look at the limits again.
+    next_check: Option<Instant>,
     relay: Option<Relay<'a>>,
     end: End,
+}
+
+fn after(span: Option<Duration>) -> Option<Instant> {
+    Instant::now().checked_add(span?)
 }
 
 impl Watch<'_> {
@@ -117,14 +109,149 @@ impl Watch<'_> {
         loop {
             self.wait().map_err(RunError::Supervise)?;
             if self.take_events()? {
-                if let Some(relay) = &mut self.relay {
-                    relay.drain();
-                }
-                return Ok(self.end);
+                return Ok(self.finish());
             }
+            self.record_calls();
             self.take_signals();
+            self.look_at_limits();
             self.keep_time();
         }
+    }
+
+    /// The last of everything.
+    fn finish(mut self) -> End {
+        self.drain();
+        self.end.output = self.relay.as_ref().and_then(Relay::output);
+        self.record_calls();
+        if self
+            .evidence
+            .record(Ok(self.running.take_counts()))
+            .is_err()
+        {
+            self.end.forced = self.end.forced.or(Some(Forced::AuditFailed));
+        }
+        self.look_at_output();
+        for hit in self.running.check_limits() {
+            self.reach(&hit);
+        }
+        if let Some(hit) = self.end.large_file().filter(|_| self.limits_file_size()) {
+            self.write_down(&hit);
+            if hit.ends {
+                self.end.forced = self.end.forced.or(Some(Forced::Limit(hit.limit)));
+            }
+            self.end.hits.push(hit);
+        }
+        self.end
+    }
+
+    fn limits_file_size(&self) -> bool {
+        let held = self.running.limits(&self.end.ended.usage);
+        held.iter().any(|held| held.limit == LimitName::FileSize)
+    }
+
+    /// Shows the rest of the output, as long as whoever reads it takes, unless
+    /// we are told to end.
+    fn drain(&mut self) {
+        let ends = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].map(Signal::as_raw);
+        while let Some(relay) = self.relay.as_mut().filter(|relay| !relay.is_drained()) {
+            relay.drain();
+            let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
+            fds.extend(relay.poll_fds());
+            if fds.len() > 1 && rustix::event::poll(&mut fds, None).is_err() {
+                return;
+            }
+            drop(fds);
+            while let Some(number) = self.signals.next() {
+                if ends.contains(&number) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Writes down what was seen inside. A command whose calls cannot be
+    /// recorded is ended.
+    fn record_calls(&mut self) {
+        let seen = self.running.take_observations();
+        for call in seen.iter().flatten() {
+            self.end.note_call(call);
+        }
+        if self.evidence.record(seen).is_err() && self.end.forced.is_none() {
+            self.end.forced = Some(Forced::AuditFailed);
+            self.kill();
+        }
+    }
+
+    fn look_at_limits(&mut self) {
+        self.look_at_output();
+        if self.next_check.is_none_or(|at| Instant::now() < at) {
+            return;
+        }
+        for hit in self.running.check_limits() {
+            self.reach(&hit);
+        }
+        self.next_check = after(self.running.next_limit_check());
+    }
+
+    fn look_at_output(&mut self) {
+        let Some(relay) = self.relay.as_ref().filter(|relay| relay.is_over_limit()) else {
+            return;
+        };
+        let seen = relay.output().unwrap_or_default();
+        self.reach(&LimitHit {
+            limit: LimitName::Output,
+            evidence: format!("wrote {seen} bytes or more"),
+            ends: true,
+        });
+    }
+
+    /// Notes a limit that was reached, once, and ends the command if need be.
+    fn reach(&mut self, hit: &LimitHit) {
+        let mut known = self.end.hits.iter();
+        let is_told = known.any(|known| known.limit == hit.limit && (known.ends || !hit.ends));
+        if !is_told {
+            self.write_down(hit);
+            self.end.hits.retain(|known| known.limit != hit.limit);
+            self.end.hits.push(hit.clone());
+        }
+        if !hit.ends || self.end.forced.is_some() {
+            return;
+        }
+        self.end.forced = Some(Forced::Limit(hit.limit));
+        match hit.limit {
+            // What takes memory must not be given time to take more.
+            LimitName::Memory => self.kill(),
+            _ if self.timer.stage == Stage::Running => self.ask_to_end(),
+            _ => {}
+        }
+    }
+
+    /// A limit that was reached goes on record at once.
+    fn write_down(&mut self, hit: &LimitHit) {
+        let held = self.running.limits(&self.end.ended.usage);
+        let held = held.iter().find(|held| held.limit == hit.limit);
+        if self.evidence.reached(hit, held).is_err() && self.end.forced.is_none() {
+            self.end.forced = Some(Forced::AuditFailed);
+            self.kill();
+        }
+    }
+
+    fn kill(&mut self) {
+        self.running.kill_all();
+        self.timer = Timer {
+            next: after(Some(LAST_WORD)),
+            stage: Stage::Killed,
+        };
+    }
+
+    fn ask_to_end(&mut self) {
+        self.running.signal(Signal::TERM.as_raw());
+        // A stopped command could not see the signal.
+        self.running.signal(Signal::CONT.as_raw());
+        self.timer = Timer {
+            next: after(Some(GRACE)),
+            stage: Stage::Asked,
+        };
     }
 
     fn wait(&mut self) -> Result<(), Errno> {
@@ -134,7 +261,14 @@ impl Watch<'_> {
             PollFd::new(&self.signals, PollFlags::IN),
         ];
         fds.extend(self.relay.iter().flat_map(Relay::poll_fds));
-        let timeout = self.timer.next.map(|at| {
+        let relayed = 2..fds.len();
+        let seen = running.observations_fd();
+        fds.extend(seen.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let next = [self.timer.next, self.next_check]
+            .into_iter()
+            .flatten()
+            .min();
+        let timeout = next.map(|at| {
             let left = at
                 .saturating_duration_since(Instant::now())
                 .min(Duration::from_hours(1));
@@ -147,7 +281,10 @@ impl Watch<'_> {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno),
         }
-        let ready: Vec<bool> = fds[2..].iter().map(|fd| !fd.revents().is_empty()).collect();
+        let ready: Vec<bool> = fds[relayed]
+            .iter()
+            .map(|fd| !fd.revents().is_empty())
+            .collect();
         if let Some(relay) = &mut self.relay {
             relay.pump(&ready);
         }
@@ -160,17 +297,19 @@ impl Watch<'_> {
             let event = match self.running.next_event() {
                 Ok(Some(event)) => event,
                 Ok(None) => return Ok(false),
-                // Killed on our order before it could report.
-                Err(SpawnError::InitLost) if self.timer.stage == Stage::Killed => {
+                Err(SpawnError::InitLost) if self.is_killed() => {
                     self.end.ended.signal = Some(Signal::KILL.as_raw());
                     return Ok(true);
                 }
                 Err(error) => return Err(error.into()),
             };
             match event {
+                Event::LimitHit(hit) => self.reach(&hit),
                 Event::Ended(ended) => {
                     // The init keeps the time as well, in case we were stopped.
-                    self.end.timed_out |= ended.timed_out;
+                    if ended.timed_out && self.end.forced.is_none() {
+                        self.run_out_of_time();
+                    }
                     self.end.refusals.add_more(ended.more_refusals);
                     self.end.ended = ended;
                     return Ok(true);
@@ -188,6 +327,26 @@ impl Watch<'_> {
                 | Event::SetupFailed { .. } => {}
             }
         }
+    }
+
+    /// Whether an init that is gone without a word was killed: on our order
+    /// before it could report, or for want of memory.
+    fn is_killed(&mut self) -> bool {
+        for hit in self.running.check_limits() {
+            self.reach(&hit);
+        }
+        self.timer.stage == Stage::Killed
+    }
+
+    fn run_out_of_time(&mut self) {
+        let hit = LimitHit {
+            limit: LimitName::Time,
+            evidence: "the time was up".to_owned(),
+            ends: true,
+        };
+        self.write_down(&hit);
+        self.end.forced = Some(Forced::Limit(hit.limit));
+        self.end.hits.push(hit);
     }
 
     fn take_signals(&mut self) {
@@ -222,13 +381,7 @@ impl Watch<'_> {
             .count();
         self.end.signals.push(number);
         match before {
-            1.. if number == Signal::TERM.as_raw() => {
-                self.running.kill_all();
-                self.timer = Timer {
-                    next: Instant::now().checked_add(LAST_WORD),
-                    stage: Stage::Killed,
-                };
-            }
+            1.. if number == Signal::TERM.as_raw() => self.kill(),
             _ => self.running.signal(number),
         }
     }
@@ -244,158 +397,30 @@ impl Watch<'_> {
         if let Some(relay) = &mut self.relay {
             relay.suspend();
         }
+        // What goes on inside would be attended to by nobody.
+        self.running.stop_all();
         let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
         if let Some(relay) = &mut self.relay {
             let _ = relay.resume();
             relay.resize();
         }
-        self.running.signal(Signal::CONT.as_raw());
+        self.running.continue_all();
     }
 
     fn keep_time(&mut self) {
-        let now = Instant::now();
-        if self.timer.next.is_none_or(|at| now < at) {
+        if self.timer.next.is_none_or(|at| Instant::now() < at) {
             return;
         }
-        let (stage, wait) = match self.timer.stage {
+        match self.timer.stage {
             Stage::Running => {
-                self.end.timed_out = true;
-                self.running.signal(Signal::TERM.as_raw());
-                // A stopped command could not see the signal.
-                self.running.signal(Signal::CONT.as_raw());
-                (Stage::Asked, GRACE)
+                self.run_out_of_time();
+                self.ask_to_end();
             }
-            Stage::Asked => {
-                self.running.kill_all();
-                (Stage::Killed, LAST_WORD)
-            }
+            Stage::Asked => self.kill(),
             Stage::Killed => {
                 self.running.kill_init();
-                (Stage::Killed, LAST_WORD)
+                self.timer.next = after(Some(LAST_WORD));
             }
-        };
-        self.timer = Timer {
-            next: now.checked_add(wait),
-            stage,
-        };
-    }
-}
-
-impl End {
-    fn note(&mut self, refusal: &sandbox::Refusal, count: u64) {
-        let kind = match refusal.kind {
-            sandbox::RefusalKind::File => RefusalKind::File,
-            sandbox::RefusalKind::Network => RefusalKind::Network,
-            sandbox::RefusalKind::Socket => RefusalKind::Socket,
-        };
-        let operation = refusal.operation.as_str();
-        self.refusals
-            .set_at_least(kind, operation, &refusal.subject, &refusal.rule, count);
-    }
-
-    pub(crate) fn report(
-        self,
-        command: Vec<String>,
-        working_folder: &Path,
-        duration: Duration,
-        layers: &[LayerState],
-        network: Option<&Recorder>,
-    ) -> Report {
-        let totals = network.map(Recorder::totals);
-        let mut refusals = self.refusals.clone();
-        if let Some(totals) = &totals {
-            refusals.merge(totals.refusals());
         }
-        Report {
-            version: 1,
-            command,
-            working_folder: working_folder.display().to_string(),
-            exit: exit_of(&self),
-            signals: self.signals,
-            duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
-            enforcement: layers.iter().map(enforcement_of).collect(),
-            more_refusals: refusals.more(),
-            refusals: refusals.iter().collect(),
-            run: network.map(|recorder| recorder.run().to_string()),
-            traffic: totals.iter().flat_map(traffic).collect(),
-            peak_memory_bytes: self.ended.peak_rss,
-        }
-    }
-}
-
-fn traffic(totals: &Totals) -> Vec<Destination> {
-    let destination = |(name, traffic): (&str, ringfence_audit::Traffic)| Destination {
-        destination: name.to_owned(),
-        connections: traffic.connections,
-        bytes_up: traffic.bytes_up,
-        bytes_down: traffic.bytes_down,
-    };
-    let others = Some(totals.more_traffic()).filter(|others| others.connections > 0);
-    let others = others.map(|others| ("others", others));
-    totals.traffic().chain(others).map(destination).collect()
-}
-
-fn enforcement_of(state: &LayerState) -> Enforcement {
-    Enforcement {
-        layer: state.layer.as_str().to_owned(),
-        applied: state.applied,
-        detail: state.detail.clone(),
-    }
-}
-
-/// The codes of a shell: the command's own, 128 and a signal, 126 and 127 for
-/// what cannot be executed or found, and 124 for the time limit.
-fn exit_of(end: &End) -> Exit {
-    let signal = end.ended.signal;
-    let code = |number: i32| u8::try_from(number).unwrap_or(u8::MAX);
-    let (code, reason) = match (end.timed_out, end.exec_errno, signal) {
-        (true, _, _) => (124, ExitReason::TimeLimit),
-        (_, Some(errno), _) if errno == Errno::NOENT.raw_os_error() => (127, ExitReason::NotFound),
-        (_, Some(_), _) => (126, ExitReason::NotExecutable),
-        (_, _, Some(number)) => (code(128 + number), ExitReason::Signalled),
-        (_, _, None) => (
-            code(end.ended.status.unwrap_or(i32::from(u8::MAX))),
-            ExitReason::Exited,
-        ),
-    };
-    Exit {
-        code,
-        reason,
-        signal,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn end(
-        status: Option<i32>,
-        signal: Option<i32>,
-        exec_errno: Option<i32>,
-        timed_out: bool,
-    ) -> End {
-        End {
-            ended: Ended {
-                status,
-                signal,
-                peak_rss: 0,
-                more_refusals: 0,
-                timed_out: false,
-            },
-            exec_errno,
-            timed_out,
-            refusals: Refusals::default(),
-            signals: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn exit_codes_are_those_of_a_shell() {
-        assert_eq!(exit_of(&end(Some(7), None, None, false)).code, 7);
-        assert_eq!(exit_of(&end(None, Some(15), None, false)).code, 143);
-        assert_eq!(exit_of(&end(Some(1), None, Some(2), false)).code, 127);
-        assert_eq!(exit_of(&end(Some(1), None, Some(13), false)).code, 126);
-        assert_eq!(exit_of(&end(Some(0), None, None, true)).code, 124);
     }
 }

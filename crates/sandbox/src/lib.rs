@@ -9,18 +9,23 @@ mod environment;
 mod git;
 mod guard;
 mod host;
+mod limits;
 mod native;
 mod network;
+mod observation;
 mod plan;
 mod proxy;
+mod sensitive;
 mod view;
 mod wire;
 
 pub use host::{Host, HostError};
-pub use native::{Running, Serve, SpawnError, spawn};
+pub use limits::{HeldLimit, LimitHit, LimitName, Mechanism, Unheld, Usage, limit_mechanisms};
+pub use native::{Attendant, ObservationError, Running, SpawnError, spawn};
 pub use network::{
     Callers, Dialled, HTTP_PROXY_PORT, Inlet, Inlets, Interception, SOCKS_PROXY_PORT,
 };
+pub use observation::{Action, Observation, Observed, Outcome};
 pub use plan::{
     Command, Intercept, Layer, LayerState, Plan, PlanError, PlanRequest, Stream, Weaker,
 };

@@ -1,4 +1,5 @@
-//! The plan of one sandbox: everything decided, nothing done yet.
+//! The plan of one sandbox: everything decided, nothing done yet but for the
+//! control group that holds its limits, which is gone with the plan.
 //!
 //! Building a plan fails on whatever this machine or this version cannot
 //! enforce, unless the operator named the weaker form.
@@ -14,9 +15,10 @@ use std::ffi::{CString, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_policy::{Policy, Resolved};
+use ringfence_policy::{AuditLevel, Policy, Resolved};
 use ringfence_sys::FsAccess;
 use rustix::termios::Winsize;
 use serde::{Deserialize, Serialize};
@@ -28,7 +30,9 @@ pub(crate) use self::network::NetworkPlan;
 use crate::environment::{self, Identity};
 use crate::guard::Guard;
 use crate::host::Host;
+use crate::limits::LimitPlan;
 use crate::proxy::{self, ProxyUser};
+use crate::sensitive::SensitivePlaces;
 use crate::view::View;
 
 /// An argument vector, never a shell's text.
@@ -161,8 +165,10 @@ pub struct Plan {
     umask: u32,
     time_limit: Option<Duration>,
     weaker: Weaker,
-    unenforced_limits: Vec<&'static str>,
     landlock_abi: u32,
+    limits: Arc<LimitPlan>,
+    audit: AuditLevel,
+    sensitive: SensitivePlaces,
 }
 
 impl Plan {
@@ -170,10 +176,6 @@ impl Plan {
     pub fn build(request: PlanRequest<'_>) -> Result<Self, PlanError> {
         let policy = request.policy;
         refuse_unenforceable(policy)?;
-        let unenforced_limits = unenforced_limits(policy);
-        if let (Some(limit), false) = (unenforced_limits.first(), request.weaker.no_limits) {
-            return Err(PlanError::LimitUnenforceable { limit });
-        }
         if request.host.landlock_abi == 0 && !request.weaker.no_landlock {
             return Err(PlanError::NoLandlock);
         }
@@ -185,6 +187,7 @@ impl Plan {
             request.untouchable,
         )?;
         let guard = files.guard(policy.filesystem())?;
+        let sensitive = files.sensitive(policy.filesystem());
         let identity = Identity {
             home: &request.host.home,
             working_folder: &files.working_folder,
@@ -223,7 +226,14 @@ impl Plan {
                 .as_ref()
                 .map(|time| time.value.as_duration()),
             weaker: request.weaker,
-            unenforced_limits,
+            audit: policy.audit().value,
+            sensitive,
+            // Last, when nothing else can fail: a group may be made for it.
+            limits: Arc::new(LimitPlan::choose(
+                policy.limits(),
+                request.host,
+                request.weaker,
+            )?),
         })
     }
 
@@ -237,14 +247,6 @@ impl Plan {
         let landlock = match &self.landlock {
             Some(rules) => format!("ABI {}, {} rules", self.landlock_abi, rules.len()),
             None => "not in this kernel; accepted by --weaker landlock".to_owned(),
-        };
-        let limits = if self.unenforced_limits.is_empty() {
-            "none asked for but time".to_owned()
-        } else {
-            format!(
-                "not enforced: {}; accepted by --weaker limits",
-                self.unenforced_limits.join(", ")
-            )
         };
         vec![
             state(
@@ -275,7 +277,11 @@ impl Plan {
                 "none, empty bounding set, no_new_privs".into(),
             ),
             state(Layer::Network, true, self.network.describe().into()),
-            state(Layer::Limits, self.unenforced_limits.is_empty(), limits),
+            state(
+                Layer::Limits,
+                self.limits.all_hold(),
+                self.limits.describe(),
+            ),
         ]
     }
 
@@ -294,6 +300,18 @@ impl Plan {
     /// Whether the sandbox has sockets that somebody has to serve.
     pub fn is_intercepted(&self) -> bool {
         self.network.is_intercepted()
+    }
+
+    pub(crate) fn limits(&self) -> &Arc<LimitPlan> {
+        &self.limits
+    }
+
+    pub(crate) fn audit_level(&self) -> AuditLevel {
+        self.audit
+    }
+
+    pub(crate) fn sensitive(&self) -> &SensitivePlaces {
+        &self.sensitive
     }
 
     pub(crate) fn network(&self) -> &NetworkPlan {
@@ -371,24 +389,6 @@ fn refuse_unenforceable(policy: &Resolved<Policy>) -> Result<(), PlanError> {
         }),
         None => Ok(()),
     }
-}
-
-/// Limits that the policy sets and this version does not hold.
-fn unenforced_limits(policy: &Resolved<Policy>) -> Vec<&'static str> {
-    let limits = policy.limits();
-    [
-        ("cpu", limits.cpu.is_some()),
-        ("memory", limits.memory.is_some()),
-        ("pids", limits.pids.is_some()),
-        ("disk", limits.disk.is_some()),
-        ("cpuTime", limits.cpu_time.is_some()),
-        ("output", limits.output.is_some()),
-        ("openFiles", limits.open_files.is_some()),
-        ("fileSize", limits.file_size.is_some()),
-    ]
-    .into_iter()
-    .filter_map(|(name, is_set)| is_set.then_some(name))
-    .collect()
 }
 
 fn current_umask() -> u32 {

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits::{LimitHit, Usage};
 use crate::network::{Inlet, Interception};
 
 /// The longest path or text of a refusal that is passed on, in characters.
@@ -47,6 +48,8 @@ pub enum Event {
     Refused(Refusal),
     /// How often a thing was refused in all.
     RefusedInAll(Refusal, u64),
+    /// A limit was reached.
+    LimitHit(LimitHit),
     /// The command and everything it started is gone.
     Ended(Ended),
 }
@@ -65,6 +68,9 @@ pub struct Ended {
     pub more_refusals: u64,
     /// The init ended it because its time was up.
     pub timed_out: bool,
+    /// What was used.
+    #[serde(default)]
+    pub usage: Usage,
 }
 
 /// From the supervisor to the init.
@@ -75,12 +81,16 @@ pub(crate) enum Order {
     Mounts(Vec<usize>),
     /// The ids of the sandbox are mapped; go on.
     Proceed,
-    /// The sockets of the network are served.
+    /// The start is on record, and the sockets of the network are served.
     Served,
     /// Send this signal to the command and its process group.
     Signal(i32),
     /// Kill everything inside.
     KillAll,
+    /// Stop everything inside.
+    StopAll,
+    /// Let everything inside go on.
+    ContinueAll,
 }
 
 /// A thing that code inside tried and was refused.
@@ -159,6 +169,10 @@ impl Operation {
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum Step {
+    #[error("entering the control group that holds the limits")]
+    Group,
+    #[error("setting the limits of the command's process")]
+    ProcessLimits,
     #[error("mapping user and group ids")]
     MapIds,
     #[error("taking on the mapped ids")]

@@ -1,6 +1,6 @@
 //! What people are told once a command has ended.
 
-use ringfence_audit::{Refusal, RefusalKind};
+use ringfence_audit::{Refusal, RefusalKind, amount};
 use ringfence_policy::Reason;
 use ringfence_runtime::{ExitReason, Report};
 
@@ -57,11 +57,38 @@ pub(crate) fn explain_start_failure(report: &Report) {
         ExitReason::NotFound => output::tell!("ringfence: {program}: command not found"),
         ExitReason::NotExecutable => output::tell!("ringfence: {program}: cannot be executed"),
         ExitReason::TimeLimit => output::tell!("ringfence: {program}: ended by the time limit"),
+        ExitReason::Limit => output::tell!("ringfence: {program}: ended by a limit"),
+        ExitReason::AuditFailed => output::tell!(
+            "ringfence: {program}: the audit log cannot be written any more, so this run cannot be trusted"
+        ),
         ExitReason::Exited | ExitReason::Signalled => {}
     }
 }
 
-/// Without lookups of names that were then connected to: that says it all.
+/// One line for each limit that was reached; with `quiet`, only for those that
+/// ended the command.
+pub(crate) fn show_limits(report: &Report, quiet: bool) {
+    let hits = report.limits_hit.iter().filter(|hit| hit.ended || !quiet);
+    for hit in hits {
+        let limit = report.limits.iter().find(|limit| limit.limit == hit.limit);
+        let amounts = limit.map(|limit| {
+            let amount = |number| amount(number, &limit.unit);
+            let peak = limit
+                .peak
+                .map_or(String::new(), |peak| format!(", peak {}", amount(peak)));
+            format!(" {}{peak}, {}", amount(limit.configured), limit.mechanism)
+        });
+        output::tell!(
+            "ringfence: limits_hit: {}{} ({})",
+            hit.limit,
+            amounts.unwrap_or_default(),
+            output::printable(&hit.evidence)
+        );
+    }
+}
+
+/// Without lookups of names that were then connected to, which says it all, and
+/// without calls.
 fn telling(refusals: &[Refusal]) -> Vec<&Refusal> {
     let is_connected = |name: &str| {
         refusals.iter().any(|other| {
@@ -69,19 +96,24 @@ fn telling(refusals: &[Refusal]) -> Vec<&Refusal> {
             other.operation == "connect" && host == Some(name)
         })
     };
+    // Many programs try calls that they can do without.
+    let is_noise = |refusal: &&Refusal| {
+        refusal.kind == RefusalKind::Call
+            || (refusal.operation == "look-up" && is_connected(&refusal.subject))
+    };
     refusals
         .iter()
-        .filter(|refusal| refusal.operation != "look-up" || !is_connected(&refusal.subject))
+        .filter(|refusal| !is_noise(refusal))
         .collect()
 }
 
 /// The short block at the end: what, how often, by which rule, what to add.
 pub(crate) fn show_refusals(report: &Report, advice: &Advice) {
     const MOST_SHOWN: usize = 10;
-    if report.refusals.is_empty() && report.more_refusals == 0 {
+    let telling = telling(&report.refusals);
+    if telling.is_empty() && report.more_refusals == 0 {
         return;
     }
-    let telling = telling(&report.refusals);
     let rows: Vec<Vec<String>> = telling
         .iter()
         .take(MOST_SHOWN)

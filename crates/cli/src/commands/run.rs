@@ -9,12 +9,13 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use ringfence_policy::srt_settings::SrtParentProxy;
 use ringfence_runtime::{
-    EgressRequest, Parents, Report, RunError, RunRequest, Terminal, examine, parent_proxies, run,
+    AuditRequest, EgressRequest, Parents, Report, RunError, RunRequest, Terminal, examine,
+    parent_proxies, run,
 };
 use ringfence_sandbox::Weaker;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
-use super::ending::{Advice, explain_start_failure, show_refusals};
+use super::ending::{Advice, explain_start_failure, show_limits, show_refusals};
 use super::scope::{ScopeArgs, variable};
 use crate::error::{COULD_NOT_START, Failure};
 
@@ -24,9 +25,10 @@ const EXAMPLES: &str = "Examples:
   ringfence run --write /srv/cache --time 10m -- make -j4
   ringfence run --settings ~/.srt-settings.json -- python3 tool.py
   ringfence run --report run.json -- ./untrusted.sh
+  ringfence run --memory 512MiB --pids 64 --disk 1GiB -- ./build.sh
 
 Exit codes: the command's own; 128 and a signal's number; 124 time limit; 125 ringfence could not start it;
-126 not executable; 127 not found.";
+126 not executable; 127 not found; 137 and a line limits_hit: ended by another limit.";
 
 /// Where what was refused is told in full, and where rules go.
 const ADVICE: Advice = Advice {
@@ -110,6 +112,7 @@ pub(crate) fn main(arguments: RunArgs) -> ExitCode {
     match start(arguments) {
         Ok(report) => {
             explain_start_failure(&report);
+            show_limits(&report, quiet);
             if !quiet {
                 show_refusals(&report, &ADVICE);
             }
@@ -144,9 +147,12 @@ fn start(arguments: RunArgs) -> Result<Report, Failure> {
         },
         egress: EgressRequest {
             parents: Some(find_parents(scope.parents)),
-            name: arguments.name.map(|name| name.0),
-            audit_folder: scope.here.audit_folder,
             ..EgressRequest::default()
+        },
+        audit: AuditRequest {
+            name: arguments.name.map(|name| name.0),
+            folder: scope.here.audit_folder,
+            observer: None,
         },
     })
     .map_err(with_examination)?;

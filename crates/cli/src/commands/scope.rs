@@ -3,11 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use ringfence_policy::srt_settings::SrtParentProxy;
-use ringfence_policy::{FlagLayer, PathContext, Policy, Resolved};
+use ringfence_policy::{AuditLevel, FlagLayer, PathContext, Policy, Resolved};
 use ringfence_runtime::{PolicyInputs, Sources, audit_folder};
 use ringfence_sandbox::Host;
 
+use super::limits::LimitArgs;
 use crate::error::Failure;
 
 /// Which policy holds.
@@ -49,12 +51,38 @@ pub(crate) struct ScopeArgs {
     /// Take a variable from outside
     #[arg(long, value_name = "NAME")]
     pass_env: Vec<String>,
-    /// End the command after this time, such as 90s, 10m or 2h30m
-    #[arg(long, value_name = "DURATION")]
-    time: Option<String>,
+    #[command(flatten)]
+    limits: LimitArgs,
+    /// What is recorded: off, network, security or all
+    #[arg(long, value_name = "LEVEL")]
+    audit: Option<Level>,
     /// The working folder, which relative paths are below
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
+}
+
+/// How much is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Level {
+    /// Nothing
+    Off,
+    /// Decisions about the network, programs started, sockets
+    Network,
+    /// The same, files written, and every call that matters or was refused
+    Security,
+    /// The same, and every other call, counted
+    All,
+}
+
+impl From<Level> for AuditLevel {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::Off => Self::Off,
+            Level::Network => Self::Network,
+            Level::Security => Self::Security,
+            Level::All => Self::All,
+        }
+    }
 }
 
 /// A machine and a folder of it.
@@ -146,7 +174,8 @@ impl ScopeArgs {
                 hide: self.hide,
                 env: self.env,
                 pass_env: self.pass_env,
-                time: self.time,
+                limits: self.limits.into(),
+                audit: self.audit.map(AuditLevel::from),
             },
         }
     }

@@ -16,13 +16,14 @@ use std::process::ExitCode;
 use data_encoding::BASE64;
 use ringfence_audit::RunId;
 use ringfence_runtime::{
-    EgressRequest, ProxyToken, Report, RunRequest, SrtInputs, SrtLoaded, Terminal, run,
+    AuditRequest, EgressRequest, ProxyToken, Report, RunRequest, SrtInputs, SrtLoaded, Terminal,
+    run,
 };
 use ringfence_sandbox::{Intercept, ProxyUser, Weaker};
 
 use self::control::Control;
 use self::debug::Debug;
-use super::ending::{Advice, explain_start_failure, show_refusals};
+use super::ending::{Advice, explain_start_failure, show_limits, show_refusals};
 use super::run::{find_parents, passed_environment, with_examination};
 use super::scope::Here;
 use crate::error::Failure;
@@ -49,6 +50,7 @@ pub(crate) fn main(words: Vec<OsString>) -> ExitCode {
     match start(&arguments) {
         Ok(report) => {
             explain_start_failure(&report);
+            show_limits(&report, false);
             show_refusals(&report, &ADVICE);
             ExitCode::from(report.exit.code)
         }
@@ -107,9 +109,11 @@ fn run_command(
                 password: token,
             }),
             parents: Some(find_parents(Some(parents))),
-            name: None,
-            audit_folder: here.audit_folder,
             changes: control.map(|control| control.into_changes(rest, debug)),
+        },
+        audit: AuditRequest {
+            name: None,
+            folder: here.audit_folder,
             observer: debug.observer(),
         },
     })

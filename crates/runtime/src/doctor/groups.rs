@@ -1,90 +1,88 @@
-//! Which mechanism could hold limits here, best first.
+//! What would hold each limit here.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use ringfence_sandbox::{Host, LimitName, Mechanism, limit_mechanisms};
 
 use super::{Check, Finding, Health};
 
-/// The best rung of the ladder: a delegated cgroup v2, a systemd user scope,
-/// a writable cgroup v1, or only the limits of single processes.
+/// Where there is no group at all.
+const GET_A_GROUP: &str = "run where your own systemd can be reached (loginctl enable-linger; XDG_RUNTIME_DIR=/run/user/$(id -u)), or start ringfence as root, outside of a container or with a writable /sys/fs/cgroup";
+/// Where a group was given to the user without all that it could have.
+const GET_CONTROLLERS: &str = "give users every controller: systemctl edit user@.service, with [Service] Delegate=cpu memory pids, and log in again";
+
+/// Whether a control group holds every limit that one can hold, and what does
+/// otherwise.
 pub(super) fn limits() -> Finding {
-    let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    if let Some(folder) = delegated_v2(&own, &mounts) {
-        return Finding::ok(
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    match Host::look(home) {
+        Ok(host) => finding(&limit_mechanisms(&host)),
+        Err(error) => Finding::not_there(
             Check::Limits,
-            format!("cgroup v2 delegated at {}", folder.display()),
-        );
+            Health::Absent,
+            error.to_string(),
+            error.hint(),
+        ),
     }
-    if has_user_manager() {
-        return Finding::ok(Check::Limits, "systemd user scope");
+}
+
+fn finding(mechanisms: &[(LimitName, Mechanism)]) -> Finding {
+    let each: Vec<String> = mechanisms.iter().copied().map(describe).collect();
+    let detail = each.join(", ");
+    let is_group = |mechanism: Mechanism| {
+        matches!(
+            mechanism,
+            Mechanism::CgroupV2 | Mechanism::CgroupV1 | Mechanism::SystemdScope
+        )
+    };
+    let groups = mechanisms
+        .iter()
+        .filter(|(_, mechanism)| is_group(*mechanism))
+        .count();
+    let fix = match groups {
+        0 => GET_A_GROUP,
+        all if all == mechanisms.len() => return Finding::ok(Check::Limits, detail),
+        _ => GET_CONTROLLERS,
+    };
+    Finding::not_there(Check::Limits, Health::Absent, detail, fix)
+}
+
+fn describe((limit, mechanism): (LimitName, Mechanism)) -> String {
+    let name = limit.as_str();
+    match (limit, mechanism) {
+        (LimitName::Cpu, Mechanism::Nothing) => format!("{name} only in whole cores, by affinity"),
+        _ => format!("{name} by {}", mechanism.as_str()),
     }
-    if let Some(folder) = writable_v1(&own, &mounts) {
-        return Finding::ok(Check::Limits, format!("cgroup v1 at {}", folder.display()));
-    }
-    Finding::not_there(
-        Check::Limits,
-        Health::Absent,
-        "only the limits of single processes",
-        "log in through systemd, or delegate a cgroup: systemd-run --user --scope -p Delegate=yes $SHELL",
-    )
-}
-
-fn delegated_v2(own: &str, mounts: &str) -> Option<PathBuf> {
-    let path = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    let folder = mount_point(mounts, "cgroup2", None)?.join(path);
-    let controllers = std::fs::read_to_string(folder.join("cgroup.controllers")).ok()?;
-    let useful = controllers
-        .split_whitespace()
-        .any(|name| matches!(name, "memory" | "pids" | "cpu"));
-    (useful && is_writable(&folder)).then_some(folder)
-}
-
-fn writable_v1(own: &str, mounts: &str) -> Option<PathBuf> {
-    let line = own.lines().find(|line| {
-        line.split(':')
-            .nth(1)
-            .is_some_and(|names| names.split(',').any(|n| n == "memory"))
-    })?;
-    let path = line.splitn(3, ':').nth(2)?.trim_start_matches('/');
-    let folder = mount_point(mounts, "cgroup", Some("memory"))?.join(path);
-    is_writable(&folder).then_some(folder)
-}
-
-/// Where a cgroup hierarchy is mounted, by its type and a controller.
-fn mount_point(mounts: &str, kind: &str, controller: Option<&str>) -> Option<PathBuf> {
-    mounts.lines().find_map(|line| {
-        let (left, right) = line.split_once(" - ")?;
-        let mut right = right.split(' ');
-        let (found, options) = (right.next()?, right.nth(1)?);
-        let holds = controller.is_none_or(|name| options.split(',').any(|option| option == name));
-        (found == kind && holds).then(|| left.split(' ').nth(4).map(PathBuf::from))?
-    })
-}
-
-fn is_writable(folder: &Path) -> bool {
-    rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
-}
-
-fn has_user_manager() -> bool {
-    std::env::var_os("XDG_RUNTIME_DIR")
-        .is_some_and(|folder| Path::new(&folder).join("systemd/private").exists())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const MOUNTS: &str = "30 20 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
-        31 20 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+    #[test]
+    fn groups_for_everything_are_fine() {
+        let all = [
+            (LimitName::Cpu, Mechanism::CgroupV1),
+            (LimitName::Memory, Mechanism::CgroupV2),
+            (LimitName::Pids, Mechanism::SystemdScope),
+        ];
+        let finding = finding(&all);
+        assert_eq!(finding.health, Health::Ok);
+        let detail = "cpu by cgroup-v1, memory by cgroup-v2, pids by systemd-scope";
+        assert_eq!(finding.detail, detail);
+    }
 
     #[test]
-    fn hierarchies_are_found_by_type_and_controller() {
-        let memory = mount_point(MOUNTS, "cgroup", Some("memory"));
-        assert_eq!(memory.as_deref(), Some(Path::new("/sys/fs/cgroup/memory")));
-        assert_eq!(mount_point(MOUNTS, "cgroup", Some("pids")), None);
-        assert_eq!(
-            mount_point(MOUNTS, "cgroup2", None).as_deref(),
-            Some(Path::new("/sys/fs/cgroup/unified"))
-        );
+    fn less_than_a_group_comes_with_the_fix() {
+        let some = [
+            (LimitName::Cpu, Mechanism::Nothing),
+            (LimitName::Memory, Mechanism::SystemdScope),
+        ];
+        let partial = finding(&some);
+        assert_eq!(partial.health, Health::Absent);
+        assert!(partial.detail.starts_with("cpu only in whole cores"));
+        assert_eq!(partial.fix.as_deref(), Some(GET_CONTROLLERS));
+        let none = finding(&[(LimitName::Memory, Mechanism::Watchdog)]);
+        assert_eq!(none.fix.as_deref(), Some(GET_A_GROUP));
     }
 }

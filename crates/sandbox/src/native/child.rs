@@ -2,13 +2,13 @@
 
 use std::convert::Infallible;
 use std::ffi::{CString, OsStr};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use ringfence_sys::{self as sys, Channel, Errno};
 
 use super::failure::{During, Failure};
-use super::filters;
+use super::handover;
 use crate::plan::{Plan, Stream};
 use crate::wire::{Event, Step};
 
@@ -43,16 +43,12 @@ fn prepare(plan: &Plan, terminal: Option<&OwnedFd>, channel: &Channel) -> Result
     use_streams(plan, terminal)?;
     rustix::process::chdir(plan.working_folder()).at(Step::WorkingFolder, plan.working_folder())?;
     sys::set_umask(plan.umask());
+    let limits = plan.limits().process();
+    limits.apply().during(Step::ProcessLimits)?;
     sys::drop_capabilities().during(Step::Capabilities)?;
     sys::close_all_on_exec().during(Step::CloseDescriptors)?;
-    let listener =
-        sys::seccomp::install_with_listener(&filters::watched()).during(Step::Listener)?;
-    tell(channel, &Event::Restricted, &[listener.as_fd()]).during(Step::Channel)?;
-    if terminal.is_some() {
-        // Until it is ours.
-        channel.receive().during(Step::Channel)?;
-    }
-    Ok(())
+    handover::install(plan, channel, terminal.is_some())?;
+    limits.apply_to_files().during(Step::ProcessLimits)
 }
 
 /// Replaces those standard streams that are a terminal outside.

@@ -15,6 +15,15 @@ pub(super) struct Failure {
 }
 
 impl Failure {
+    /// A failure that another process told of.
+    pub(super) fn told(step: Step, path: Option<String>, errno: i32) -> Self {
+        Self {
+            step,
+            path: path.map(PathBuf::from),
+            errno: Errno::from_raw_os_error(errno),
+        }
+    }
+
     pub(super) fn event(&self) -> Event {
         Event::SetupFailed {
             step: self.step,

@@ -1,17 +1,19 @@
-//! The two system-call filters of the native backend.
+//! The system-call rules of the native backend.
 //!
 //! [`hardening`] holds for the init and the command: calls that reach parts of
 //! the kernel which no sandboxed program needs fail. [`watched`] is added for
 //! the command: calls that make or change names, and those that connect, are
-//! carried out by the init (see [`super::broker`]).
+//! carried out by the init (see [`super::broker`]). [`Verdict`] is what both
+//! together say about a call that reached the init.
 
+use ringfence_sys::Errno;
 use ringfence_sys::seccomp::{Action, Filter, Rule, Test};
 
 const NOT_PERMITTED: Action = Action::Fail(libc::EPERM);
 const NO_SUCH_CALL: Action = Action::Fail(libc::ENOSYS);
 
 /// Every flag of `clone` and `unshare` that makes a namespace.
-const NAMESPACE_FLAGS: i32 = libc::CLONE_NEWNS
+pub(super) const NAMESPACE_FLAGS: i32 = libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWIPC
@@ -26,10 +28,13 @@ const SET_ID_BITS: u32 = 0o6000;
 const TYPE_MASK: u32 = 0xf;
 
 /// Newer calls that libc has no name for yet, by number (the same everywhere).
+const MEMFD_SECRET: libc::c_long = 447;
 const SETXATTRAT: libc::c_long = 463;
 const REMOVEXATTRAT: libc::c_long = 466;
 const OPEN_TREE_ATTR: libc::c_long = 467;
 const FILE_SETATTR: libc::c_long = 469;
+/// The flag of `seccomp` that asks for a listener.
+const NEW_LISTENER: u32 = 1 << 3;
 /// `ioctl` requests that change a file's attributes.
 const FS_IOC_SETFLAGS: u32 = 0x4008_6602;
 const FS_IOC_FSSETXATTR: u32 = 0x401c_5820;
@@ -119,6 +124,8 @@ pub(super) fn hardening() -> Filter {
     // Its flags are in memory, where they could change after the check; libc
     // falls back to `clone`, whose flags are in a register.
     rules.push(Rule::always(libc::SYS_clone3, NO_SUCH_CALL));
+    // The kernel would read paths from memory that nobody else can read.
+    rules.push(Rule::always(MEMFD_SECRET, NO_SUCH_CALL));
     // Of the limits of others, those of the init would matter: it could be
     // made to die before it looked at what was left behind.
     let own = Test::equals(0, 0);
@@ -277,6 +284,8 @@ const WATCHED: &[libc::c_long] = &[
     libc::SYS_renameat2,
     libc::SYS_unlinkat,
     libc::SYS_truncate,
+    libc::SYS_fallocate,
+    libc::SYS_landlock_add_rule,
     libc::SYS_fchmodat,
     libc::SYS_fchmodat2,
     libc::SYS_fchmod,
@@ -299,15 +308,90 @@ const WATCHED_HERE: &[libc::c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const WATCHED_HERE: &[libc::c_long] = &[];
 
+/// What is to be done with a call that the command's filter sent to the init.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It fails.
+    Refuse(Errno),
+    /// The init carries it out.
+    CarryOut,
+    /// It was sent to be seen; the kernel carries it out.
+    GoOn,
+}
+
+/// The rules that every call of the command is under, wherever they are held.
+pub(super) struct Rules {
+    hardening: Filter,
+    watched: Filter,
+}
+
+impl Rules {
+    pub(super) fn new() -> Self {
+        Self {
+            hardening: hardening(),
+            watched: watched(),
+        }
+    }
+
+    /// What the rules say, by the registers alone: the same rules that the
+    /// kernel is given where it refuses by itself.
+    pub(super) fn verdict(&self, number: i64, arguments: &[u64; 6]) -> Verdict {
+        let decisions =
+            [&self.hardening, &self.watched].map(|filter| filter.decide(number, arguments));
+        match decisions {
+            [Action::Kill, _] | [_, Action::Kill] => Verdict::Refuse(Errno::PERM),
+            [Action::Fail(errno), _] | [_, Action::Fail(errno)] => {
+                Verdict::Refuse(Errno::from_raw_os_error(errno))
+            }
+            [Action::Notify, _] | [_, Action::Notify] => Verdict::CarryOut,
+            [Action::Allow, Action::Allow] => Verdict::GoOn,
+        }
+    }
+}
+
+/// An opening with `O_PATH` of what need not be a folder.
+fn file_as_place(argument: u32) -> [Test; 2] {
+    let as_place = Test::AnyBit {
+        argument,
+        bits: libc::O_PATH.cast_unsigned(),
+    };
+    let any_kind = Test::Masked {
+        argument,
+        mask: libc::O_DIRECTORY.cast_unsigned(),
+        value: 0,
+    };
+    [as_place, any_kind]
+}
+
 /// The filter that sends name-changing calls of the command to the init.
 pub(super) fn watched() -> Filter {
     let bits = (libc::O_CREAT | libc::O_WRONLY | libc::O_RDWR | libc::O_TRUNC).cast_unsigned();
     let open = |call, argument| {
-        Rule::always(call, Action::Allow).when(&[Test::AnyBit { argument, bits }], Action::Notify)
+        Rule::always(call, Action::Allow)
+            .when(&[Test::AnyBit { argument, bits }], Action::Notify)
+            // Held as a place, a removed file is not freed: the account of
+            // storage has to know that there are such.
+            .when(&file_as_place(argument), Action::Notify)
     };
     let mut rules = vec![open(libc::SYS_openat, 2)];
     #[cfg(target_arch = "x86_64")]
     rules.push(open(libc::SYS_open, 1));
+    // The kernel allows one listener. Were there another, of code inside, it
+    // could let calls go on that are sent to be refused.
+    let new_listener = Test::AnyBit {
+        argument: 1,
+        bits: NEW_LISTENER,
+    };
+    rules.push(
+        Rule::always(libc::SYS_seccomp, Action::Allow)
+            .when(&[new_listener], Action::Fail(libc::EBUSY)),
+    );
+    // Whoever opens a file that is leased waits until the lease is given up,
+    // and the init opens for everybody.
+    let lease = Test::equals(1, libc::F_SETLEASE.unsigned_abs());
+    rules.push(
+        Rule::always(libc::SYS_fcntl, Action::Allow).when(&[lease], Action::Fail(libc::EINVAL)),
+    );
     // Its flags are in memory; every user of it has a fallback to `openat`.
     rules.push(Rule::always(libc::SYS_openat2, NO_SUCH_CALL));
     rules.extend(

@@ -2,13 +2,23 @@
 //! helper program and no privilege.
 
 mod broker;
+mod calls;
 mod child;
+mod disk;
 mod failure;
 mod filters;
+mod given;
+mod handover;
 mod init;
+mod life;
 mod mounts;
 mod network;
+mod observations;
+mod observe;
 mod refusals;
 mod spawn;
+mod storage;
+mod watchdog;
 
-pub use spawn::{Running, Serve, SpawnError, spawn};
+pub use observations::ObservationError;
+pub use spawn::{Attendant, Running, SpawnError, spawn};

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use ringfence_sys::{self as sys, Errno, MountFlags};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
+use super::disk::most_names;
 use super::failure::{During, Failure};
 use crate::view::{Base, Content, FileId, Overlay, Place, View};
 use crate::wire::Step;
@@ -61,14 +62,16 @@ impl Ground {
         self.places.extend(trees);
     }
 
-    /// Builds the view and makes it the caller's root.
-    pub(super) fn build(self, view: &View) -> Result<(), Failure> {
-        build(view, self.places, self.devices)
+    /// Builds the view and makes it the caller's root. No more than `limit`
+    /// bytes can be added to what is made for this run.
+    pub(super) fn build(self, view: &View, limit: Option<u64>) -> Result<(), Failure> {
+        build(view, limit, self.places, self.devices)
     }
 }
 
 fn build(
     view: &View,
+    limit: Option<u64>,
     mut given: GivenTrees,
     devices: Vec<(&'static str, OwnedFd)>,
 ) -> Result<(), Failure> {
@@ -92,6 +95,9 @@ fn build(
     root.attach_proc()?;
     for tree in hidden {
         sys::set_attributes_of_one(tree.as_fd(), MountFlags::INERT).during(Step::RestrictMount)?;
+    }
+    if let Some(limit) = limit {
+        scratch.limit(limit)?;
     }
     match view.base {
         Base::Host => Ok(()),
@@ -282,7 +288,9 @@ impl Root {
         const MOST_TRIES: usize = 8;
         for _ in 0..MOST_TRIES {
             let place = match self.open(path) {
-                Err(Errno::NOENT) => return Ok(()),
+                // What this process cannot reach, with all its rights, nothing
+                // inside can.
+                Err(Errno::NOENT | Errno::ACCESS) => return Ok(()),
                 other => other.at(Step::OpenPlace, path)?,
             };
             match sys::attach(cover()?.as_fd(), place.as_fd()) {
@@ -369,6 +377,21 @@ impl Scratch {
             empty_folder: OnceCell::new(),
             unreadable_file: OnceCell::new(),
         })
+    }
+
+    /// Lets so many bytes, and as many names as go with them, be added.
+    fn limit(&self, bytes: u64) -> Result<(), Failure> {
+        // A size of 0 would mean no limit at all.
+        const LEAST: u64 = 4096;
+        let now = rustix::fs::fstatvfs(&self.root).during(Step::Scratch)?;
+        let used = (now.f_blocks - now.f_bfree) * now.f_frsize;
+        let names = now.f_files - now.f_ffree;
+        sys::limit_tmpfs(
+            self.root.as_fd(),
+            used.saturating_add(bytes.max(LEAST)),
+            names.saturating_add(most_names(bytes)),
+        )
+        .during(Step::Scratch)
     }
 
     fn fresh_name(&self) -> String {

@@ -1,20 +1,23 @@
 //! The supervisor's side of a start: makes the mounts that need its rights,
 //! clones the init, maps its ids, and waits for the word that all is in place.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::cell::Cell;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
-use ringfence_sys::{
-    self as sys, Channel, Child, Errno, IdMap, IdMapping, MountFlags, Namespaces, Received,
-};
-use rustix::fs::{Mode, OFlags};
-use rustix::process::{Gid, Signal, Uid};
+use ringfence_policy::AuditLevel;
+use ringfence_sys::{self as sys, Channel, Child, Errno, Namespaces, Received, Ring};
+use rustix::process::Signal;
 
+use super::given::{Mappings, hand_over_pipes, mapped_trees};
 use super::init;
-use super::mounts::GivenTrees;
+use super::observations::{ObservationError, Observations};
+use crate::limits::{HeldLimit, LimitHit, LimitPlan, Moment, Usage};
 use crate::network::{Callers, Inlet, Inlets, Interception};
+use crate::observation::Observed;
 use crate::plan::{Layer, LayerState, Plan};
-use crate::view::{Content, Place};
 use crate::wire::{Event, Order, Step};
 
 /// Mounts that are handed in with one message.
@@ -59,6 +62,9 @@ pub enum SpawnError {
     /// Nobody serves the sockets of its network.
     #[error("the sandbox's network is not served")]
     NotServed,
+    /// The memory limit leaves no room for the sandbox itself.
+    #[error("the memory limit is too low for the sandbox to start")]
+    TooLittleMemory,
     /// The channel to the init broke.
     #[error("the sandbox's first process ended before it was ready")]
     InitDied,
@@ -83,6 +89,7 @@ impl SpawnError {
             Self::Prepare { .. } => "folder-unusable",
             Self::MapIds(_) => "ids-unavailable",
             Self::NoInterception(_) | Self::NotServed => "egress-unavailable",
+            Self::TooLittleMemory => "memory-limit-too-low",
             Self::InitDied | Self::InitLost | Self::Protocol => "init-died",
         }
     }
@@ -93,6 +100,7 @@ impl SpawnError {
             Self::NoIdMappedMounts { .. } => {
                 "run as an ordinary user, or accept that root's own id is behind the sandbox: --weaker host-root"
             }
+            Self::TooLittleMemory => "allow it some megabytes more: --memory",
             Self::InitLost => "look for an out-of-memory kill in the kernel's log: dmesg",
             Self::Prepare { .. } => "check that the folder exists and that you may read it",
             _ => "see what this machine can enforce, and the fix: ringfence doctor",
@@ -107,26 +115,38 @@ pub struct Running {
     channel: Channel,
     terminal: Option<OwnedFd>,
     layers: Vec<LayerState>,
+    observations: Option<Observations>,
+    is_over: Cell<bool>,
+    /// Goes last, with the group that holds the limits.
+    limits: Arc<LimitPlan>,
 }
 
-/// Serves the sockets of a sandbox's network from now on. Its command starts
-/// once this has returned true.
-pub type Serve<'a> = &'a mut dyn FnMut(Inlets) -> bool;
+/// Who a sandbox is made for. Its command starts once everything here that is
+/// called has returned true.
+pub trait Attendant {
+    /// The sandbox is being made, and nothing in it was run yet. May be called
+    /// again when it has to be made anew.
+    fn begin(&mut self, running: &Running) -> bool;
+
+    /// Serves the sockets of the sandbox's network from now on.
+    fn serve(&mut self, inlets: Inlets) -> bool;
+}
 
 /// Starts the plan's command in a new sandbox.
-pub fn spawn(mut plan: Plan, serve: Serve<'_>) -> Result<Running, SpawnError> {
+pub fn spawn(mut plan: Plan, attendant: &mut dyn Attendant) -> Result<Running, SpawnError> {
     loop {
-        match start(&plan, serve) {
+        match start(&plan, attendant) {
             Err(SpawnError::NoIdMappedMounts { .. }) if plan.may_run_with_own_id() => {
                 plan.use_own_id();
             }
             Err(SpawnError::NoInterception(_)) => plan.listen_singly(),
+            Err(_) if plan.limits().lacked_memory() => return Err(SpawnError::TooLittleMemory),
             other => return other,
         }
     }
 }
 
-fn start(plan: &Plan, serve: Serve<'_>) -> Result<Running, SpawnError> {
+fn start(plan: &Plan, attendant: &mut dyn Attendant) -> Result<Running, SpawnError> {
     let (ours, theirs) = Channel::pair().map_err(SpawnError::Clone)?;
     let (callers, told) = plan
         .is_intercepted()
@@ -134,11 +154,16 @@ fn start(plan: &Plan, serve: Serve<'_>) -> Result<Running, SpawnError> {
         .transpose()
         .map_err(SpawnError::Clone)?
         .unzip();
+    let mut ring = (plan.audit_level() > AuditLevel::Off)
+        .then(Ring::new)
+        .transpose()
+        .map_err(SpawnError::Clone)?;
     let mut our_ends = Some((ours, callers));
-    let init = sys::spawn_in(Namespaces::ALL_BUT_NETWORK, || {
+    let group = plan.limits().birthplace();
+    let init = sys::spawn_in_group(Namespaces::ALL_BUT_NETWORK, group, || {
         // These must be the supervisor's alone, or its death would not show.
         our_ends.take();
-        init::run(plan, &theirs, told)
+        init::run(plan, &theirs, told, ring.take())
     })
     .map_err(SpawnError::Clone)?;
     drop(theirs);
@@ -148,6 +173,13 @@ fn start(plan: &Plan, serve: Serve<'_>) -> Result<Running, SpawnError> {
         channel,
         terminal: None,
         layers: plan.layers(),
+        observations: ring
+            .map(Ring::into_reader)
+            .transpose()
+            .map_err(SpawnError::Clone)?
+            .map(Observations::new),
+        is_over: Cell::new(false),
+        limits: Arc::clone(plan.limits()),
     };
     // Lives until the sandbox has started, so that the processes behind the
     // mappings end meanwhile.
@@ -155,121 +187,16 @@ fn start(plan: &Plan, serve: Serve<'_>) -> Result<Running, SpawnError> {
     if plan.ids().mapped_by_supervisor {
         running.give_ids(plan, &mut mappings)?;
     }
-    if let Some(callers) = callers {
-        running.await_network(Callers(callers), serve)?;
+    if !attendant.begin(&running) {
+        return Err(SpawnError::NotServed);
     }
+    if let Some(callers) = callers {
+        running.await_network(Callers(callers), attendant)?;
+    }
+    // An init that failed has said why, which is read next.
+    let _ = running.order(&Order::Served, &[]);
     running.await_start()?;
     Ok(running)
-}
-
-/// The sandbox's host id must be able to open its own pipes by name, as
-/// `/dev/stdin`. A pipe without a name belongs to nobody else.
-fn hand_over_pipes(plan: &Plan) -> Result<(), SpawnError> {
-    let map = plan.ids().map;
-    let (uid, gid) = (
-        Uid::from_raw(map.outside_uid),
-        Gid::from_raw(map.outside_gid),
-    );
-    let (input, output, error) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
-    let streams = [input.as_fd(), output.as_fd(), error.as_fd()];
-    for fd in streams.into_iter().chain(plan.given_streams()) {
-        let name = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()));
-        let is_pipe =
-            name.is_ok_and(|name| name.as_os_str().as_encoded_bytes().starts_with(b"pipe:"));
-        if is_pipe {
-            rustix::fs::fchown(fd, Some(uid), Some(gid)).map_err(SpawnError::MapIds)?;
-        }
-    }
-    Ok(())
-}
-
-fn mapped_trees(plan: &Plan, mappings: &mut Mappings) -> Result<GivenTrees, SpawnError> {
-    let mut trees = GivenTrees::new();
-    for (index, overlay) in plan.view().overlays.iter().enumerate() {
-        let (place, flags) = match &overlay.content {
-            Content::Writable(place) => (place, MountFlags::PLAIN),
-            Content::Shown(place) => (place, MountFlags::READ_ONLY),
-            _ => continue,
-        };
-        let mapping = mappings
-            .for_owner(place.owner)
-            .map_err(SpawnError::MapIds)?;
-        trees.insert(index, mapped_tree(place, flags, mapping)?);
-    }
-    Ok(trees)
-}
-
-/// User namespaces that give one owner's files to the sandbox.
-struct Mappings {
-    sandbox: IdMap,
-    made: Vec<((u32, u32), IdMapping)>,
-}
-
-impl Mappings {
-    fn new(sandbox: IdMap) -> Self {
-        Self {
-            sandbox,
-            made: Vec::new(),
-        }
-    }
-
-    fn for_owner(&mut self, owner: (u32, u32)) -> Result<BorrowedFd<'_>, Errno> {
-        let known = self.made.iter().position(|(known, _)| *known == owner);
-        let at = if let Some(at) = known {
-            at
-        } else {
-            let map = IdMap {
-                inside_uid: owner.0,
-                inside_gid: owner.1,
-                ..self.sandbox
-            };
-            self.made.push((owner, IdMapping::new(&map)?));
-            self.made.len() - 1
-        };
-        Ok(self.made[at].1.as_fd())
-    }
-}
-
-fn mapped_tree(
-    place: &Place,
-    flags: MountFlags,
-    mapping: BorrowedFd<'_>,
-) -> Result<OwnedFd, SpawnError> {
-    let unusable = |errno| SpawnError::Prepare {
-        path: place.path.clone(),
-        errno,
-    };
-    let opened = open_same(place).map_err(unusable)?;
-    // Everything below if it can all be mapped, else the place alone: what
-    // is mounted below it then does not show.
-    for recursive in [true, false] {
-        let tree = sys::clone_tree(opened.as_fd(), recursive).map_err(unusable)?;
-        sys::set_mount_attributes(tree.as_fd(), flags).map_err(unusable)?;
-        match sys::set_id_mapping(tree.as_fd(), mapping, recursive) {
-            Ok(()) => return Ok(tree),
-            Err(Errno::INVAL | Errno::PERM) => {}
-            Err(errno) => return Err(unusable(errno)),
-        }
-    }
-    Err(SpawnError::NoIdMappedMounts {
-        path: place.path.clone(),
-    })
-}
-
-fn open_same(place: &Place) -> Result<OwnedFd, Errno> {
-    let opened = rustix::fs::openat2(
-        rustix::fs::CWD,
-        &place.path,
-        OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-        Mode::empty(),
-        rustix::fs::ResolveFlags::NO_SYMLINKS | rustix::fs::ResolveFlags::NO_MAGICLINKS,
-    )?;
-    let status = rustix::fs::fstat(&opened)?;
-    if crate::view::FileId::of_stat(&status) == place.id {
-        Ok(opened)
-    } else {
-        Err(Errno::STALE)
-    }
 }
 
 /// Leads every connection to the sandbox's listeners, one for each family.
@@ -326,7 +253,11 @@ impl Running {
     }
 
     /// Takes the sockets of the network and has them served.
-    fn await_network(&mut self, callers: Callers, serve: Serve<'_>) -> Result<(), SpawnError> {
+    fn await_network(
+        &mut self,
+        callers: Callers,
+        attendant: &mut dyn Attendant,
+    ) -> Result<(), SpawnError> {
         let (event, descriptors) = self.next_of_start()?;
         let Event::Network {
             inlets,
@@ -340,12 +271,11 @@ impl Running {
         if let Some(rules) = rules {
             intercept(&inlets, rules.as_fd()).map_err(SpawnError::NoInterception)?;
         }
-        if !serve(inlets) {
-            return Err(SpawnError::NotServed);
+        if attendant.serve(inlets) {
+            Ok(())
+        } else {
+            Err(SpawnError::NotServed)
         }
-        // An init that failed has said why, which is read next.
-        let _ = self.order(&Order::Served, &[]);
-        Ok(())
     }
 
     fn await_start(&mut self) -> Result<(), SpawnError> {
@@ -389,8 +319,38 @@ impl Running {
         }
     }
 
+    /// What of the limits was hit and not told before. Also tells when the init
+    /// is gone, for which a lack of memory may be the reason.
+    pub fn check_limits(&self) -> Vec<LimitHit> {
+        let moment = if self.is_over.get() {
+            Moment::AtEnd
+        } else {
+            Moment::Meanwhile
+        };
+        self.limits.check(moment)
+    }
+
+    /// How soon [`Self::check_limits`] has to be called again, if at all before
+    /// the end.
+    pub fn next_limit_check(&self) -> Option<Duration> {
+        self.limits.next_check()
+    }
+
+    /// Every limit with what holds it and the most that was used, where a
+    /// group or `inside` knows it.
+    pub fn limits(&self, inside: &Usage) -> Vec<HeldLimit> {
+        self.limits.list(inside)
+    }
+
     /// The next event, if there is one. `Err` when the init is gone.
     pub fn next_event(&self) -> Result<Option<Event>, SpawnError> {
+        let event = self.receive_event();
+        let is_last = matches!(&event, Ok(Some(Event::Ended(_))) | Err(_));
+        self.is_over.set(self.is_over.get() || is_last);
+        event
+    }
+
+    fn receive_event(&self) -> Result<Option<Event>, SpawnError> {
         match self.channel.try_receive() {
             Ok(Received::Message(bytes, _)) => serde_json::from_slice(&bytes)
                 .map(Some)
@@ -411,6 +371,16 @@ impl Running {
         let _ = self.order(&Order::KillAll, &[]);
     }
 
+    /// Stops everything inside.
+    pub fn stop_all(&self) {
+        let _ = self.order(&Order::StopAll, &[]);
+    }
+
+    /// Lets everything inside go on.
+    pub fn continue_all(&self) {
+        let _ = self.order(&Order::ContinueAll, &[]);
+    }
+
     /// Kills the init, and with it, by the kernel, everything inside.
     pub fn kill_init(&self) {
         let _ = self.init.signal(Signal::KILL);
@@ -424,6 +394,28 @@ impl Running {
     /// Readable when [`Self::next_event`] has something.
     pub fn events(&self) -> BorrowedFd<'_> {
         self.channel.as_fd()
+    }
+
+    /// What was seen of calls inside since this was last asked, in order. Works
+    /// also when the init is gone. Nothing when nothing is recorded.
+    pub fn take_observations(&self) -> Result<Vec<Observed>, ObservationError> {
+        self.observations
+            .as_ref()
+            .map_or(Ok(Vec::new()), Observations::take)
+    }
+
+    /// Calls that are only counted, since this was last asked.
+    pub fn take_counts(&self) -> Vec<Observed> {
+        self.observations
+            .as_ref()
+            .map(Observations::take_counts)
+            .unwrap_or_default()
+    }
+
+    /// Readable when [`Self::take_observations`] is worth calling. A sandbox
+    /// whose observations nobody takes is stopped, and ended after a while.
+    pub fn observations_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.observations.as_ref().map(AsFd::as_fd)
     }
 
     /// The layers that hold, in order.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::limits::{LimitName, Unheld};
 use crate::view::ViewError;
 
 /// Something that is wrong, or cannot be enforced here. Nothing was run.
@@ -14,8 +15,8 @@ pub enum PlanError {
     NulInCommand,
     #[error("the policy keeps {name} outside as a credential, which this version cannot attach")]
     CredentialsUnavailable { name: String },
-    #[error("the policy limits {limit}, which this version does not enforce")]
-    LimitUnenforceable { limit: &'static str },
+    #[error("the limit on {} cannot be held here: {why}", .limit.as_str())]
+    LimitUnenforceable { limit: LimitName, why: Unheld },
     #[error("this kernel has no Landlock")]
     NoLandlock,
     #[error("the working folder {} does not exist or may not be entered", .path.display())]
@@ -73,7 +74,9 @@ impl PlanError {
             Self::CredentialsUnavailable { .. } => {
                 "leave it out of environment.managed and credentials"
             }
-            Self::LimitUnenforceable { .. } => "run without these limits: --weaker limits",
+            Self::LimitUnenforceable { .. } => {
+                "see what would hold it: ringfence doctor; or accept less: --weaker limits"
+            }
             Self::NoLandlock => {
                 "boot with lsm=landlock,… or accept one layer less: --weaker landlock"
             }

@@ -10,6 +10,7 @@ use super::error::PlanError;
 use super::listing::Listings;
 use crate::guard::Guard;
 use crate::host::Host;
+use crate::sensitive::SensitivePlaces;
 use crate::view::Place;
 
 /// Folders that a sandbox has its own of.
@@ -89,8 +90,8 @@ pub(super) fn survey(
     Ok(files)
 }
 
-/// All of them, but for those that settings of srt name as writable, where the
-/// host's own was always meant.
+/// Those that there are, but for those that settings of srt name as writable,
+/// where the host's own was always meant. What is missing cannot be laid over.
 fn private_folders(rules: &Filesystem) -> Vec<&'static Path> {
     let is_shared = |folder: &Path| {
         rules.write_allow.iter().any(|rule| {
@@ -99,7 +100,14 @@ fn private_folders(rules: &Filesystem) -> Vec<&'static Path> {
         })
     };
     let folders = PRIVATE_FOLDERS.iter().map(Path::new);
-    folders.filter(|folder| !is_shared(folder)).collect()
+    let is_laid = |folder: &Path| rules.scope.value != ReadScope::Host || is_folder(folder);
+    folders
+        .filter(|folder| !is_shared(folder) && is_laid(folder))
+        .collect()
+}
+
+fn is_folder(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 
 fn working_place(path: &Path, private: &[&Path]) -> Result<Place, PlanError> {
@@ -361,6 +369,20 @@ impl Files {
             .any(|place| path.starts_with(&place.path))
     }
 
+    /// Hidden places, there or not.
+    pub(super) fn sensitive(&self, rules: &Filesystem) -> SensitivePlaces {
+        let paths = |places: &[Place]| -> Vec<PathBuf> {
+            places.iter().map(|place| place.path.clone()).collect()
+        };
+        let named = |rules: &[Sourced<PathRule>]| -> Vec<PathBuf> {
+            literals(rules).map(Path::to_path_buf).collect()
+        };
+        SensitivePlaces::new(
+            [paths(&self.hidden), named(&rules.read_deny)].concat(),
+            [paths(&self.shown), named(&rules.read_allow)].concat(),
+        )
+    }
+
     /// What the init guards while the command runs.
     pub(super) fn guard(&self, rules: &Filesystem) -> Result<Guard, PlanError> {
         let names = rules.protect.iter().filter_map(|name| match &name.value {
@@ -385,12 +407,27 @@ impl Files {
             .iter()
             .any(|name| name.value == ProtectedName::GitInternals);
         let config = git && !may_write(rules, ".git/config");
-        Guard::new(roots, names, self.denied.clone(), &patterns)
+        Guard::new(roots, names, self.untouchable(), &patterns)
             .map(|guard| guard.with_git(git, config))
             .map_err(|error| PlanError::Pattern {
                 pattern: patterns.join(", "),
                 error,
             })
+    }
+}
+
+impl Files {
+    /// What the policy denies writing, and hidden places in writable ones: with
+    /// a folder around them moved away, they would not be hidden the next time.
+    fn untouchable(&self) -> Vec<PathBuf> {
+        let is_writable = |path: &Path| {
+            self.writable
+                .iter()
+                .any(|place| path.starts_with(&place.path))
+        };
+        let hidden = self.hidden.iter().map(|place| &place.path);
+        let hidden = hidden.filter(|path| is_writable(path));
+        self.denied.iter().chain(hidden).cloned().collect()
     }
 }
 

@@ -4,14 +4,12 @@ mod follow;
 mod table;
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use ringfence_audit::{Filter, Grouped, ReadError, Records, RunPrefix, Timestamp, Verdict};
+use ringfence_audit::{Filter, Grouped, Records, RunPrefix, Timestamp, Verdict};
 use ringfence_policy::TimeSpan;
-use ringfence_runtime::audit_folder;
-use ringfence_sandbox::Host;
 
+use crate::commands::audit::{folder, tell_skipped};
 use crate::error::Failure;
 use crate::output;
 
@@ -75,16 +73,11 @@ pub(crate) fn main(arguments: &LogArgs) -> ExitCode {
     }
 }
 
-fn folder() -> Result<PathBuf, Failure> {
-    let host = Host::look(std::env::var_os("HOME").map(PathBuf::from))?;
-    Ok(audit_folder(&|name| std::env::var_os(name), &host))
-}
-
 fn show(arguments: &LogArgs) -> Result<(), Failure> {
     let mut records = Records::open(&folder()?, arguments.filter())?;
     let mut grouped = Grouped::default();
-    for event in records.by_ref() {
-        grouped.add(&event?);
+    for record in records.by_ref() {
+        grouped.add(&record?.event);
     }
     let mut rows = table::rows(grouped);
     let most = arguments.limit.map_or(usize::MAX, NonZeroUsize::get);
@@ -98,17 +91,4 @@ fn show(arguments: &LogArgs) -> Result<(), Failure> {
     }
     tell_skipped(records.skipped());
     Ok(())
-}
-
-/// Says that there was more in the log than could be read.
-fn tell_skipped(lines: u64) {
-    if lines > 0 {
-        output::tell!("ringfence: {lines} lines of the audit log are torn or of another format");
-    }
-}
-
-impl From<ReadError> for Failure {
-    fn from(error: ReadError) -> Self {
-        Self::new(error.code(), error.to_string(), error.hint())
-    }
 }

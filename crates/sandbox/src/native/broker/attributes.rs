@@ -3,10 +3,12 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use ringfence_sys::Errno;
-use rustix::fs::{FileType, Mode, OFlags};
+use ringfence_sys::seccomp::Answer;
+use rustix::fs::{FallocateFlags, FileType, Mode, OFlags};
 
 use super::caller::{Caller, Lead, as_descriptor, path_of};
-use super::{Broker, Outcome, value};
+use super::{Broker, Done, Outcome, value};
+use crate::native::disk::Name;
 use crate::wire::Operation;
 
 impl Broker<'_> {
@@ -58,8 +60,43 @@ impl Broker<'_> {
         }
         let link = format!("/proc/self/fd/{}", place.as_raw_fd());
         let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        self.disk.admit_writing(flags | OFlags::TRUNC)?;
         let file = rustix::fs::open(link, flags, Mode::empty())?;
+        self.disk.opened(&file, None, Name::Given)?;
+        let is_too_large = self.largest_file.is_some_and(|most| length > most);
+        if is_too_large && rustix::fs::fstat(&file)?.st_size.cast_unsigned() < length {
+            return Err(Errno::FBIG);
+        }
         rustix::fs::ftruncate(file, length)?;
+        value(0)
+    }
+}
+
+impl Broker<'_> {
+    /// Space for a file of the caller, of which there may be too little left.
+    /// Where none is counted, the kernel does it: nothing was judged.
+    pub(super) fn allocate(
+        &mut self,
+        caller: &Caller<'_>,
+        number: u64,
+        mode: u64,
+        (offset, length): (u64, u64),
+    ) -> Outcome {
+        if !self.disk.is_kept() {
+            return Ok(Done::Now(Answer::Continue));
+        }
+        let file = caller.open_file(as_descriptor(number))?;
+        let flags = FallocateFlags::from_bits_retain(as_descriptor(mode).cast_unsigned());
+        let frees = FallocateFlags::PUNCH_HOLE | FallocateFlags::COLLAPSE_RANGE;
+        if !flags.intersects(frees) {
+            self.disk.admit_space(&file, offset, length)?;
+        }
+        let end = offset.checked_add(length).ok_or(Errno::FBIG)?;
+        let grows = !flags.contains(FallocateFlags::KEEP_SIZE);
+        if grows && self.largest_file.is_some_and(|most| end > most) {
+            return Err(Errno::FBIG);
+        }
+        rustix::fs::fallocate(&file, flags, offset, length)?;
         value(0)
     }
 }

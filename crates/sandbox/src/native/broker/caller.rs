@@ -132,6 +132,9 @@ impl<'a> Caller<'a> {
 
     /// The caller's open file `number`, to be used as it is.
     pub(super) fn open_file(&self, number: i32) -> Result<OwnedFd, Errno> {
+        if number < 0 {
+            return Err(Errno::BADF);
+        }
         let pidfd = rustix::process::pidfd_open(self.process()?, PidfdFlags::empty())?;
         let file = rustix::process::pidfd_getfd(pidfd, number, PidfdGetfdFlags::empty())?;
         self.confirm()?;
@@ -304,6 +307,12 @@ impl Spot {
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(errno),
         }
+    }
+
+    /// Whether the same file is at both.
+    pub(super) fn is_same(&self, other: &Self) -> Result<bool, Errno> {
+        let id = |spot: &Self| Ok(spot.status()?.as_ref().map(FileId::of_stat));
+        Ok(id(self)? == id(other)?)
     }
 
     /// Whether a link is there.

@@ -1,20 +1,25 @@
 //! Carrying out the watched calls of the command.
 //!
 //! A call that makes, changes or removes a name, or connects a socket, stops
-//! in the kernel until the init answers. The init never lets it go on by
-//! itself, because its arguments are in memory that another thread may change
+//! in the kernel until the init answers. The init never lets such a call go on
+//! by itself, because its arguments are in memory that another thread may change
 //! after they were judged: it copies them once, judges the copy, and performs
 //! the operation itself by descriptor, with the rights of the sandbox. It is
 //! the only one inside that renames or makes names, and it does so one at a
 //! time, so what it judged cannot be moved before it acts.
+//!
+//! Other calls come here to be recorded: those that the rules refuse, which
+//! are refused first thing, and those that are only seen, which go on.
 
 mod attributes;
 mod caller;
 mod dialled;
 mod names;
 mod open;
+mod programs;
 mod repository;
 mod roots;
+mod seen;
 mod socket;
 mod worker;
 
@@ -22,15 +27,22 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ringfence_policy::AuditLevel;
 use ringfence_sys::seccomp::{Answer, Listener, Notification};
 use ringfence_sys::{self as sys, Channel, Errno, UnixDiag};
+use rustix::event::{PollFd, PollFlags};
 
 use self::caller::{Caller, Spot, path_of};
 pub(super) use self::roots::Roots;
+use self::seen::{Record, Subject};
 use self::worker::Workers;
+use super::disk::Account;
+use super::filters::{Rules, Verdict};
+use super::observe::{self, Observer};
 use super::refusals::Refusals;
 use crate::git::Made;
 use crate::guard::{Guard, GuardRule};
+use crate::sensitive::SensitivePlaces;
 use crate::wire::{Operation, Refusal, RefusalKind};
 
 /// What a guarded name answers: as if it were on a read-only file system,
@@ -50,8 +62,20 @@ pub(super) struct Broker<'a> {
     workers: Workers,
     refusals: Refusals,
     new_refusals: Vec<Refusal>,
+    /// What is added to storage.
+    disk: Account,
+    /// The most bytes that one file may have.
+    largest_file: Option<u64>,
     /// What the call being served is about to change, once it was judged.
     judged: Option<(Operation, PathBuf)>,
+    rules: Rules,
+    observer: Observer,
+    sensitive: &'a SensitivePlaces,
+    /// What the call being served is about, for the record.
+    subject: Subject,
+    /// Whether several callers were waiting lately, and when to look again.
+    is_crowded: bool,
+    unlooked: u8,
 }
 
 /// How a call was dealt with.
@@ -71,8 +95,12 @@ impl<'a> Broker<'a> {
         roots: Roots,
         sockets: UnixDiag,
         callers: Option<Channel>,
+        (observer, sensitive): (Observer, &'a SensitivePlaces),
     ) -> Self {
+        // Older kernels do without.
+        let _ = listener.take_turns();
         Self {
+            workers: Workers::new(observer.clone()),
             listener: Arc::new(listener),
             guard,
             roots,
@@ -80,15 +108,47 @@ impl<'a> Broker<'a> {
             network: sys::namespace_of(sockets.as_fd()).ok(),
             sockets: Arc::new(sockets),
             callers: callers.map(Arc::new),
-            workers: Workers::default(),
             refusals: Refusals::default(),
             new_refusals: Vec::new(),
+            disk: Account::default(),
+            largest_file: None,
             judged: None,
+            rules: Rules::new(),
+            observer,
+            sensitive,
+            subject: Subject::default(),
+            is_crowded: false,
+            unlooked: 0,
         }
     }
 }
 
 impl Broker<'_> {
+    /// Keeps an account of what is added to storage.
+    pub(super) fn with_account(mut self, account: Account) -> Self {
+        self.disk = account;
+        self
+    }
+
+    /// Lets no file grow beyond this, as the kernel does for the command's own
+    /// processes.
+    pub(super) fn with_largest_file(mut self, bytes: Option<u64>) -> Self {
+        self.largest_file = bytes;
+        self
+    }
+
+    pub(super) fn disk(&self) -> &Account {
+        &self.disk
+    }
+
+    pub(super) fn disk_mut(&mut self) -> &mut Account {
+        &mut self.disk
+    }
+
+    pub(super) fn observer(&self) -> &Observer {
+        &self.observer
+    }
+
     pub(super) fn listener(&self) -> &Listener {
         &self.listener
     }
@@ -107,22 +167,112 @@ impl Broker<'_> {
         std::mem::take(&mut self.new_refusals)
     }
 
+    /// Serves a waiting call, and more of them if several callers are at it,
+    /// but not for ever. A single caller makes its next call only after this
+    /// answer, so looking for that at once would be in vain.
+    pub(super) fn serve_waiting(&mut self) {
+        const MOST_IN_A_ROW: usize = 128;
+        const LOOK_EVERY: u8 = 16;
+        self.serve();
+        self.unlooked = self.unlooked.wrapping_add(1) % LOOK_EVERY;
+        if !self.is_crowded && self.unlooked != 0 {
+            return;
+        }
+        self.is_crowded = false;
+        for _ in 0..MOST_IN_A_ROW {
+            if !self.has_waiting() {
+                break;
+            }
+            self.is_crowded = true;
+            self.serve();
+        }
+    }
+
+    fn has_waiting(&self) -> bool {
+        let mut fds = [PollFd::new(&*self.listener, PollFlags::IN)];
+        let now = rustix::time::Timespec::default();
+        rustix::event::poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
+            && fds[0].revents() == PollFlags::IN
+    }
+
     /// Serves the next waiting call.
-    pub(super) fn serve(&mut self) {
+    fn serve(&mut self) {
         let Ok(call) = self.listener.receive() else {
             return;
         };
+        match self.rules.verdict(call.number, &call.arguments) {
+            Verdict::Refuse(errno) => self.refuse_call(&call, errno),
+            Verdict::CarryOut => self.carry_out(&call),
+            Verdict::GoOn => self.let_go_on(&call),
+        }
+    }
+
+    /// Refuses what the rules refuse. There is no other answer from here.
+    fn refuse_call(&mut self, call: &Notification, errno: Errno) {
+        let caller = Caller::new(&self.listener, call);
+        self.record(call, seen::refused(&caller, errno));
+        let _ = self.listener.answer(call, Answer::Fail(errno));
+    }
+
+    /// Lets a call go on that came to be seen.
+    fn let_go_on(&mut self, call: &Notification) {
+        if !observe::is_of_interest(self.observer.level(), call.number) {
+            // Nothing sends it here.
+            let _ = self.listener.answer(call, Answer::Fail(Errno::NOSYS));
+            return;
+        }
+        let caller = Caller::new(&self.listener, call);
+        if let Some(errno) = programs::absent_program(&caller) {
+            self.observer.count(call.number);
+            let _ = self.listener.answer(call, Answer::Fail(errno));
+            return;
+        }
+        if self.record(call, seen::going_on(&caller, self.sensitive)) {
+            let _ = self.listener.answer(call, Answer::Continue);
+        }
+    }
+
+    /// False when it could not be recorded; then everything ends.
+    fn record(&self, call: &Notification, record: Option<Record>) -> bool {
+        if let Some(record) = record {
+            return self
+                .observer
+                .tell(call.number, record.observation, record.repeat);
+        }
+        self.observer.count(call.number);
+        true
+    }
+
+    fn carry_out(&mut self, call: &Notification) {
         self.judged = None;
-        let answer = match self.dispatch(&call) {
+        self.subject.clear();
+        let done = self.dispatch(call);
+        if let Err(errno) = done {
+            self.note_kernels_refusal(errno);
+        }
+        self.record_done(call, &done);
+        let answer = match done {
             Ok(Done::Now(answer)) => answer,
             Ok(Done::Later) => return,
-            Err(errno) => {
-                self.note_kernels_refusal(errno);
-                Answer::Fail(errno)
-            }
+            Err(errno) => Answer::Fail(errno),
         };
         // The only failures left are of a caller that is gone.
-        let _ = self.listener.answer(&call, answer);
+        let _ = self.listener.answer(call, answer);
+    }
+
+    fn record_done(&mut self, call: &Notification, done: &Outcome) {
+        if !observe::is_of_interest(self.observer.level(), call.number) {
+            return;
+        }
+        if matches!(done, Ok(Done::Later)) {
+            let observation = self.subject.take_unfinished(call);
+            self.observer
+                .tell_later(call.id(), call.number, observation);
+            return;
+        }
+        let ended = done.as_ref().map(drop).map_err(|errno| *errno);
+        let record = self.subject.take(call, ended);
+        self.record(call, record);
     }
 
     /// What the mounts refused belongs in the record as well.
@@ -149,6 +299,12 @@ impl Broker<'_> {
             libc::SYS_renameat2 => self.rename(&caller, (one, two), (three, four), five),
             libc::SYS_unlinkat => self.remove(&caller, one, two, three),
             libc::SYS_truncate => self.truncate(&caller, one, two),
+            libc::SYS_landlock_add_rule => {
+                // A rule keeps the file that it is about, also a removed one.
+                self.disk.gave_out_place();
+                Ok(Done::Now(Answer::Continue))
+            }
+            libc::SYS_fallocate => self.allocate(&caller, one, two, (three, four)),
             libc::SYS_fchmodat => self.change_mode(&caller, one, two, three, 0),
             libc::SYS_fchmodat2 => self.change_mode(&caller, one, two, three, four),
             libc::SYS_fchmod => self.change_mode_of_open(&caller, one, two),
@@ -189,6 +345,9 @@ impl Broker<'_> {
     /// Refuses the operation if a guarded name is in the way.
     fn judge(&mut self, operation: Operation, spot: &Spot) -> Result<(), Errno> {
         let path = spot.path();
+        if self.observer.level() > AuditLevel::Off {
+            self.subject.names(path);
+        }
         self.judged = Some((operation, path.to_path_buf()));
         let rule = match self.roots.known_as(&spot.folder, path) {
             Ok(known) => self.rule_for(operation, spot, known.as_deref())?,
@@ -267,6 +426,7 @@ impl Broker<'_> {
     }
 
     pub(super) fn note(&mut self, refusal: Refusal) {
+        self.subject.is_refused(&refusal.subject, &refusal.rule);
         if self.refusals.add(&refusal) {
             self.new_refusals.push(refusal);
         }

@@ -30,11 +30,13 @@ impl Broker<'_> {
             return Err(Errno::EXIST);
         }
         self.judge(Operation::MakeFolder, &spot)?;
+        self.disk.admit_name()?;
         sys::set_umask(caller.umask()?);
         rustix::fs::mkdirat(&spot.folder, &spot.name, permissions(mode))?;
         self.settle(Operation::MakeFolder, &spot, || {
             let _ = rustix::fs::unlinkat(&spot.folder, &spot.name, AtFlags::REMOVEDIR);
         })?;
+        self.disk.made_folder(&spot.folder);
         if let Some(status) = spot.status()? {
             self.made.remember(FileId::of_stat(&status));
         }
@@ -51,6 +53,7 @@ impl Broker<'_> {
     ) -> Outcome {
         let spot = caller.spot(base, &caller.path(path)?)?;
         self.judge(Operation::Create, &spot)?;
+        self.disk.admit_name()?;
         self.before_making(Operation::Create, &spot)?;
         let raw = as_descriptor(mode).cast_unsigned();
         let kind = if raw & libc::S_IFMT == 0 {
@@ -60,6 +63,7 @@ impl Broker<'_> {
         };
         sys::set_umask(caller.umask()?);
         rustix::fs::mknodat(&spot.folder, &spot.name, kind, permissions(mode), device)?;
+        self.disk.made_name(&spot.folder);
         value(0)
     }
 
@@ -71,6 +75,7 @@ impl Broker<'_> {
         path: u64,
     ) -> Outcome {
         let target = caller.path(target)?;
+        self.subject.names(Path::new(&target));
         let spot = caller.spot(base, &caller.path(path)?)?;
         self.judge(Operation::Create, &spot)?;
         // A link in place of a folder that protected names are in would let
@@ -83,11 +88,15 @@ impl Broker<'_> {
             );
             return Err(super::GUARDED);
         }
+        self.disk.admit_name()?;
         self.before_making(Operation::Create, &spot)?;
         rustix::fs::symlinkat(target, &spot.folder, &spot.name)?;
         self.settle(Operation::Create, &spot, || {
             let _ = rustix::fs::unlinkat(&spot.folder, &spot.name, AtFlags::empty());
         })?;
+        if self.disk.is_kept() {
+            self.disk.replaced(None, spot.status()?.as_ref());
+        }
         value(0)
     }
 
@@ -101,12 +110,14 @@ impl Broker<'_> {
         self.judge_place(Operation::Link, &source)?;
         let spot = caller.spot(new.0, &caller.path(new.1)?)?;
         self.judge(Operation::Link, &spot)?;
+        self.disk.admit_name()?;
         self.before_making(Operation::Link, &spot)?;
         let link = format!("/proc/self/fd/{}", source.as_raw_fd());
         rustix::fs::linkat(CWD, link, &spot.folder, &spot.name, AtFlags::SYMLINK_FOLLOW)?;
         self.settle(Operation::Create, &spot, || {
             let _ = rustix::fs::unlinkat(&spot.folder, &spot.name, AtFlags::empty());
         })?;
+        self.disk.made_name(&spot.folder);
         value(0)
     }
 
@@ -125,9 +136,29 @@ impl Broker<'_> {
             self.install_configuration(&from, &to)?;
             return value(0);
         }
-        rustix::fs::renameat_with(&from.folder, &from.name, &to.folder, &to.name, flags)?;
+        self.move_name(&from, &to, flags)?;
         self.settle_move(&from, &to, flags)?;
         value(0)
+    }
+
+    fn move_name(&mut self, from: &Spot, to: &Spot, flags: RenameFlags) -> Result<(), Errno> {
+        let leaves_one = flags.contains(RenameFlags::WHITEOUT);
+        if leaves_one {
+            self.disk.admit_name()?;
+        }
+        // Two names of one file both stay.
+        let replaces = !flags.intersects(RenameFlags::EXCHANGE | RenameFlags::NOREPLACE)
+            && self.disk.is_kept()
+            && !from.is_same(to)?;
+        let doomed = replaces.then(|| self.disk.before_removing(&to.folder, &to.name));
+        rustix::fs::renameat_with(&from.folder, &from.name, &to.folder, &to.name, flags)?;
+        if let Some(doomed) = doomed {
+            self.disk.removed(doomed);
+        }
+        if leaves_one {
+            self.disk.made_name(&from.folder);
+        }
+        Ok(())
     }
 
     /// After a rename: what another sandbox put into the folder meanwhile may
@@ -239,7 +270,9 @@ impl Broker<'_> {
         } else {
             AtFlags::empty()
         };
+        let doomed = self.disk.before_removing(&spot.folder, &spot.name);
         rustix::fs::unlinkat(&spot.folder, &spot.name, flags)?;
+        self.disk.removed(doomed);
         if folder {
             self.made.forget(FileId::of_stat(&status));
         }

@@ -5,10 +5,11 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use ringfence_sys::seccomp::Answer;
 use ringfence_sys::{self as sys, Errno};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
 
 use super::caller::{Caller, Lead, Spot, as_descriptor};
 use super::{Broker, Done, Outcome};
+use crate::native::disk::Name;
 use crate::wire::Operation;
 
 /// How often a name may change under us before we give up.
@@ -49,9 +50,15 @@ impl Broker<'_> {
             flags,
             mode: u32::try_from(mode & 0o1777).unwrap_or(0),
         };
+        if flags.contains(OFlags::PATH) {
+            // A place opens nothing and makes nothing, whatever path the
+            // kernel will find; and only the kernel can give one out.
+            self.disk.gave_out_place();
+            return Ok(Done::Now(Answer::Continue));
+        }
         let path = caller.path(path)?;
-        if flags.contains(OFlags::PATH) || flags.contains(OFlags::TMPFILE) {
-            return open_folder(caller, base, &path, how);
+        if flags.contains(OFlags::TMPFILE) {
+            return self.open_nameless(caller, base, &path, how);
         }
         let mut lead = match caller.lead(base, &path) {
             // The path names a folder: `.`, `..` or `/`.
@@ -97,10 +104,11 @@ impl Broker<'_> {
 
     fn open_spot(&mut self, caller: &Caller<'_>, spot: &Spot, how: How) -> Outcome {
         let status = spot.status()?;
-        if status.is_none()
-            && how.flags.contains(OFlags::CREATE)
-            && let Some(scratch) = self.make_common_folder(spot)?
-        {
+        let makes = status.is_none() && how.flags.contains(OFlags::CREATE);
+        if makes {
+            self.disk.admit_name()?;
+        }
+        if makes && let Some(scratch) = self.make_common_folder(spot)? {
             return descriptor(scratch, how);
         }
         let operation = if status.is_some() {
@@ -124,11 +132,17 @@ impl Broker<'_> {
                 self.open_slowly(caller, spot, how)
             }
             FileType::Directory if how.flags.contains(OFlags::CREATE) => Err(Errno::ISDIR),
-            _ => descriptor(open_at_once(spot, how)?, how),
+            _ => {
+                self.disk.admit_writing(how.flags)?;
+                let file = open_at_once(spot, how)?;
+                self.disk.opened(&file, Some(&status), Name::Given)?;
+                descriptor(file, how)
+            }
         }
     }
 
     fn create(&mut self, caller: &Caller<'_>, spot: &Spot, how: How) -> Outcome {
+        self.disk.admit_writing(how.flags)?;
         self.before_making(Operation::Create, spot)?;
         sys::set_umask(caller.umask()?);
         let flags = how.existing() | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
@@ -141,6 +155,8 @@ impl Broker<'_> {
         self.settle(Operation::Create, spot, || {
             let _ = rustix::fs::unlinkat(&spot.folder, &spot.name, AtFlags::empty());
         })?;
+        self.disk.made_name(&spot.folder);
+        self.disk.opened(&file, None, Name::Given)?;
         descriptor(file, how)
     }
 
@@ -156,19 +172,39 @@ impl Broker<'_> {
     }
 
     fn open_place_slowly(&mut self, caller: &Caller<'_>, place: OwnedFd, how: How) -> Outcome {
-        let may_wait = !how.flags.contains(OFlags::NONBLOCK)
-            && FileType::from_raw_mode(rustix::fs::fstat(&place)?.st_mode) == FileType::Fifo;
+        let status = rustix::fs::fstat(&place)?;
+        let kind = FileType::from_raw_mode(status.st_mode);
         let open = move || {
             let link = format!("/proc/self/fd/{}", place.as_raw_fd());
             let flags = how.existing() - OFlags::NOFOLLOW;
-            let file = rustix::fs::open(link, flags, Mode::empty())?;
-            Ok(Answer::Descriptor(file, how.close_on_exec()))
+            rustix::fs::open(link, flags, Mode::empty())
         };
-        if may_wait {
-            self.workers.run(&self.listener, caller, open)?;
+        if kind == FileType::Fifo && !how.flags.contains(OFlags::NONBLOCK) {
+            self.workers.run(&self.listener, caller, move || {
+                Ok(Answer::Descriptor(open()?, how.close_on_exec()))
+            })?;
             return Ok(Done::Later);
         }
-        open().map(Done::Now)
+        if kind == FileType::RegularFile {
+            self.disk.admit_writing(how.flags)?;
+        }
+        let file = open()?;
+        self.disk.opened(&file, Some(&status), Name::Given)?;
+        descriptor(file, how)
+    }
+
+    /// `O_TMPFILE`: no name is made or changed. A file without a name gets one
+    /// only by `linkat`, which is watched.
+    fn open_nameless(&mut self, caller: &Caller<'_>, base: u64, path: &OsStr, how: How) -> Outcome {
+        let base = caller.base_for(base, path)?;
+        self.disk.admit_name()?;
+        self.disk.admit_writing(how.flags)?;
+        sys::set_umask(caller.umask()?);
+        let flags = how.flags | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(how.mode);
+        let file = rustix::fs::openat2(base, path, flags, mode, ResolveFlags::NO_MAGICLINKS)?;
+        self.disk.opened(&file, None, Name::None)?;
+        descriptor(file, how)
     }
 
     /// `/dev/stdout` and the like. A file is opened anew, as the kernel does.
@@ -215,26 +251,6 @@ fn open_at_once(spot: &Spot, how: How) -> Result<OwnedFd, Errno> {
 fn open_terminal(caller: &Caller<'_>, how: How) -> Outcome {
     let path = sys::controlling_terminal_of(caller.thread())?;
     descriptor(rustix::fs::open(path, how.existing(), Mode::empty())?, how)
-}
-
-/// `O_PATH` and `O_TMPFILE`: no name is made or changed. A file without a name
-/// gets one only by `linkat`, which is watched.
-fn open_folder(caller: &Caller<'_>, base: u64, path: &OsStr, how: How) -> Outcome {
-    let base = caller.base_for(base, path)?;
-    let mut flags = how.flags | OFlags::CLOEXEC;
-    if flags.contains(OFlags::PATH) {
-        flags &= OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    } else {
-        sys::set_umask(caller.umask()?);
-    }
-    let mode = if flags.contains(OFlags::PATH) {
-        Mode::empty()
-    } else {
-        Mode::from_raw_mode(how.mode)
-    };
-    let resolve = rustix::fs::ResolveFlags::NO_MAGICLINKS;
-    let file = rustix::fs::openat2(base, path, flags, mode, resolve)?;
-    descriptor(file, how)
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "the end of every handler")]

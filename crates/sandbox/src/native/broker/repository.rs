@@ -75,7 +75,13 @@ impl Broker<'_> {
         if may_exist(&spot.folder, Path::new(HEAD)) {
             return Ok(());
         }
-        if let Some(reason) = examine(&spot.folder)? {
+        let before = self.replaceable(&spot.folder);
+        let reason = examine(&spot.folder)?;
+        let now = self.replaceable(&spot.folder);
+        for (before, now) in before.iter().zip(&now) {
+            self.disk.replaced(before.as_ref(), now.as_ref());
+        }
+        if let Some(reason) = reason {
             self.judged = None;
             self.refuse(operation, spot.path(), &reason);
             return Err(GUARDED);
@@ -107,8 +113,30 @@ impl Broker<'_> {
             self.refuse(Operation::Rename, to.path(), &rule);
             return Err(GUARDED);
         }
-        put(&to.folder, &to.name, &text.unwrap_or_default())?;
-        rustix::fs::unlinkat(&from.folder, &from.name, AtFlags::empty())
+        self.put(to, &text.unwrap_or_default())?;
+        let doomed = self.disk.before_removing(&from.folder, &from.name);
+        rustix::fs::unlinkat(&from.folder, &from.name, AtFlags::empty())?;
+        self.disk.removed(doomed);
+        Ok(())
+    }
+
+    fn put(&mut self, spot: &Spot, bytes: &[u8]) -> Result<(), Errno> {
+        let before = spot.status()?;
+        put(&spot.folder, &spot.name, bytes)?;
+        self.disk.replaced(before.as_ref(), spot.status()?.as_ref());
+        Ok(())
+    }
+
+    /// What is there of the files that [`examine`] replaces.
+    fn replaceable(&self, folder: &OwnedFd) -> Vec<Option<Stat>> {
+        let names: &[&str] = if self.disk.is_kept() {
+            &["config", "config.worktree", "commondir"]
+        } else {
+            &[]
+        };
+        let status =
+            |name: &&str| rustix::fs::statat(folder, *name, AtFlags::SYMLINK_NOFOLLOW).ok();
+        names.iter().map(status).collect()
     }
 
     /// Makes the `commondir` of a work tree with the only content it may have.
@@ -124,7 +152,7 @@ impl Broker<'_> {
         if !is_work_tree_of_repository(spot)? {
             return Ok(None);
         }
-        put(&spot.folder, &spot.name, COMMON_FOLDER)?;
+        self.put(spot, COMMON_FOLDER)?;
         let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
         rustix::fs::open("/tmp", flags, Mode::from_raw_mode(0o600)).map(Some)
     }

@@ -34,6 +34,23 @@ enum Address {
     Other(Vec<u8>),
 }
 
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Path(path) => write!(f, "{}", String::from_utf8_lossy(path)),
+            Self::OwnName(name) => match name.abstract_name() {
+                Some(name) => write!(f, "@{}", String::from_utf8_lossy(name)),
+                None => f.write_str("no name"),
+            },
+            Self::Internet(address) => write!(f, "{address}"),
+            Self::Other(bytes) => {
+                let family = bytes.get(..2).and_then(|bytes| bytes.try_into().ok());
+                write!(f, "family {}", family.map_or(0, u16::from_ne_bytes))
+            }
+        }
+    }
+}
+
 impl Broker<'_> {
     pub(super) fn connect(
         &mut self,
@@ -110,6 +127,7 @@ impl Broker<'_> {
         (address, length): (u64, u64),
     ) -> Result<(OwnedFd, Address), Errno> {
         let address = read_address(caller, address, length)?;
+        self.subject.says(address.to_string());
         let socket = caller.open_file(as_descriptor(number))?;
         self.own_network(&socket)?;
         Ok((socket, address))
@@ -189,6 +207,7 @@ impl Broker<'_> {
             other => other?,
         };
         self.judge(Operation::Bind, &spot)?;
+        self.disk.admit_name()?;
         let address = SocketAddrUnix::new(OsStr::from_bytes(path))?;
         let base = caller.base_for(super::caller::CURRENT_FOLDER, OsStr::from_bytes(path))?;
         let umask = caller.umask()?;
@@ -205,7 +224,9 @@ impl Broker<'_> {
                 Ok(bound) => bound.join().unwrap_or(Err(Errno::IO)),
                 Err(_) => Err(Errno::AGAIN),
             }
-        })
+        })?;
+        self.disk.made_name(&spot.folder);
+        Ok(())
     }
 }
 

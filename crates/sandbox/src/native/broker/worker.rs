@@ -9,6 +9,7 @@ use ringfence_sys::seccomp::{Answer, Listener};
 use rustix::process::Pid;
 
 use super::caller::Caller;
+use crate::native::observe::Observer;
 use crate::wire::Refusal;
 
 /// The most operations that may wait at a time.
@@ -48,13 +49,22 @@ impl Running {
 }
 
 /// The threads under way and what they have to report.
-#[derive(Default)]
 pub(super) struct Workers {
+    observer: Observer,
     running: Arc<Mutex<Running>>,
     refusals: Arc<Mutex<Vec<Refusal>>>,
 }
 
 impl Workers {
+    /// Records how operations end with `observer`.
+    pub(super) fn new(observer: Observer) -> Self {
+        Self {
+            observer,
+            running: Arc::default(),
+            refusals: Arc::default(),
+        }
+    }
+
     /// Runs `operation` on a thread of its own, which answers the caller.
     pub(super) fn run(
         &self,
@@ -66,10 +76,14 @@ impl Workers {
         lock(&self.running).begin(process)?;
         let (listener, call) = (Arc::clone(listener), *caller.call());
         let running = Arc::clone(&self.running);
+        let observer = self.observer.clone();
         let started = std::thread::Builder::new()
             .stack_size(STACK)
             .spawn(move || {
-                let answer = operation().unwrap_or_else(Answer::Fail);
+                let result = operation();
+                let ended = result.as_ref().map(drop).map_err(|errno| *errno);
+                observer.ended(call.id(), call.number, ended);
+                let answer = result.unwrap_or_else(Answer::Fail);
                 let _ = listener.answer(&call, answer);
                 lock(&running).end(process);
             });

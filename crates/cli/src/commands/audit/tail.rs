@@ -1,0 +1,50 @@
+//! `ringfence audit tail`: the last events, and those that come.
+
+use std::num::NonZeroUsize;
+use std::process::ExitCode;
+
+use ringfence_audit::{Filter, Records, RunPrefix};
+
+use super::{ending, folder, stream, tell_skipped};
+use crate::error::Failure;
+
+/// Print the last events of all runs, or of one
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ringfence audit tail                    the last twenty events
+  ringfence audit tail --follow           … and each one as it comes
+  ringfence audit tail --run 3f2a --json  those of one run, one JSON object a line")]
+pub(crate) struct TailArgs {
+    /// Go on with each event as it comes, until interrupted
+    #[arg(short, long)]
+    follow: bool,
+    /// Only the run with this id, or whose id begins like this
+    #[arg(long, value_name = "ID")]
+    run: Option<RunPrefix>,
+    /// The last so many
+    #[arg(short = 'n', long, value_name = "N", default_value = "20")]
+    limit: NonZeroUsize,
+    /// Print JSON, one event on each line
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn main(arguments: &TailArgs) -> ExitCode {
+    ending(tail(arguments), arguments.json)
+}
+
+fn tail(arguments: &TailArgs) -> Result<(), Failure> {
+    let filter = Filter {
+        run: arguments.run.clone(),
+        ..Filter::default()
+    };
+    let records = Records::open(&folder()?, filter)?;
+    let (past, follower) = stream::last(records, arguments.limit.get(), |_| true)?;
+    let past: Vec<_> = past.into();
+    if arguments.follow {
+        return stream::follow(past, follower, arguments.json, |_| true);
+    }
+    stream::print(&past, arguments.json);
+    tell_skipped(follower.skipped());
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! What is set in the sandbox's own processes: the limits of the command's
+//! process, which all it starts inherit, and who dies first when memory is out.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::time::Duration;
+
+use ringfence_sys::Errno;
+use ringfence_sys::seccomp::{self, Action, Filter, Rule};
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{DumpableBehavior, Resource, Rlimit};
+use rustix::thread::CpuSet;
+
+use super::files::errno_of;
+
+/// How much later than the whole a single process is ended for its CPU time:
+/// a backstop, for when nobody looks.
+const CPU_TIME_MARGIN: Duration = Duration::from_secs(5);
+/// What makes the command die before the sandbox's first process and before
+/// the user's own programs (proc(5): -1000 to 1000).
+const COMMAND_SCORE: i32 = 500;
+
+/// Limits of the command's process.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ProcessLimits {
+    pub(crate) open_files: Option<u64>,
+    /// Bytes.
+    pub(crate) file_size: Option<u64>,
+    /// Tasks of the sandbox's user in its user namespace.
+    pub(crate) processes: Option<u64>,
+    pub(crate) cpu_time: Option<Duration>,
+    /// The only CPUs that may be used.
+    pub(crate) cpus: Option<CpuSet>,
+}
+
+impl ProcessLimits {
+    /// Sets all but the number of open files for the calling process, for good.
+    pub(crate) fn apply(&self) -> Result<(), Errno> {
+        let cpu_seconds = self
+            .cpu_time
+            .map(|time| time.saturating_add(CPU_TIME_MARGIN).as_secs());
+        for (resource, most) in [
+            (Resource::Fsize, self.file_size),
+            (Resource::Nproc, self.processes),
+            (Resource::Cpu, cpu_seconds),
+        ] {
+            if let Some(most) = most {
+                lower(resource, most)?;
+            }
+        }
+        self.cpus.as_ref().map_or(Ok(()), stay_on)
+    }
+
+    /// Sets the number of open files, when no more are to be opened until the
+    /// program is replaced.
+    pub(crate) fn apply_to_files(&self) -> Result<(), Errno> {
+        self.open_files
+            .map_or(Ok(()), |most| lower(Resource::Nofile, most))
+    }
+}
+
+/// To `most`, or to what already holds if that is less.
+fn lower(resource: Resource, most: u64) -> Result<(), Errno> {
+    let now = rustix::process::getrlimit(resource);
+    let most = now.maximum.map_or(most, |maximum| maximum.min(most));
+    let limit = Rlimit {
+        current: Some(most),
+        maximum: Some(most),
+    };
+    rustix::process::setrlimit(resource, limit)
+}
+
+fn stay_on(cpus: &CpuSet) -> Result<(), Errno> {
+    rustix::thread::sched_setaffinity(None, cpus)?;
+    let refused = Rule::always(
+        libc::SYS_sched_setaffinity,
+        Action::Fail(Errno::PERM.raw_os_error()),
+    );
+    seccomp::install(&Filter::new(vec![refused]))
+}
+
+/// How readily the kernel ends the calling process when memory is out.
+#[derive(Debug)]
+pub(crate) struct OomScore {
+    file: File,
+    own: i32,
+}
+
+impl OomScore {
+    /// For a process that nothing inside can look into yet.
+    pub(crate) fn open() -> Result<Self, Errno> {
+        // The files of a process that changed its ids are root's otherwise.
+        rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+        let score = Self::read().map_err(|error| errno_of(&error));
+        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+        score
+    }
+
+    fn read() -> std::io::Result<Self> {
+        // Not from where all can see it: there it is read-only.
+        let processes = ringfence_sys::writable_procfs()?;
+        let file = rustix::fs::openat(
+            processes,
+            "self/oom_score_adj",
+            OFlags::RDWR | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        let mut file = File::from(file);
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        let own = text.trim().parse().unwrap_or(0);
+        Ok(Self { file, own })
+    }
+
+    /// From now on for this process and those that it starts.
+    pub(crate) fn raise(&mut self) -> Result<(), Errno> {
+        self.set(self.own.max(COMMAND_SCORE))
+    }
+
+    /// For this process alone, as it was.
+    pub(crate) fn restore(&mut self) -> Result<(), Errno> {
+        self.set(self.own)
+    }
+
+    fn set(&mut self, score: i32) -> Result<(), Errno> {
+        self.file
+            .seek(SeekFrom::Start(0))
+            .and_then(|_| self.file.write_all(score.to_string().as_bytes()))
+            .map_err(|error| errno_of(&error))
+    }
+}

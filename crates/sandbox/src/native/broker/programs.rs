@@ -1,0 +1,171 @@
+//! Programs that are started: which, with which words, and whether they are
+//! there at all.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use ringfence_sys::{self as sys, Errno};
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
+
+use super::caller::{CURRENT_FOLDER, Caller, as_descriptor};
+use super::seen::{CUT, LONGEST_PATH, Record, text, whole_path};
+use crate::native::observe::Repeat;
+use crate::observation::Action;
+use crate::sensitive::as_path;
+
+/// The most words of a program's arguments, and bytes of all together.
+const MOST_WORDS: usize = 64;
+const MOST_OF_WORDS: usize = 4096;
+
+/// Why a program cannot be started that is not there, as a search through
+/// `PATH` tries. It is answered with this: were it let go on and not recorded,
+/// another path could take its place meanwhile.
+pub(super) fn absent_program(caller: &Caller<'_>) -> Option<Errno> {
+    let [one, two, ..] = caller.call().arguments;
+    let (base, address) = match caller.call().number {
+        libc::SYS_execve => (CURRENT_FOLDER, one),
+        libc::SYS_execveat => (one, two),
+        _ => return None,
+    };
+    let mut buffer = [0; LONGEST_PATH];
+    let path = sys::read_c_string_into(caller.thread(), address, &mut buffer).ok()?;
+    let path = as_path(path);
+    // There, a path means something else to the caller than to us.
+    if path.starts_with("/proc") || path.starts_with("/dev") {
+        return None;
+    }
+    let base = caller.base_for(base, path.as_os_str()).ok()?;
+    let errno = look_for(&base, path)
+        .err()
+        .filter(|errno| is_absent(*errno))?;
+    caller.confirm().is_ok().then_some(errno)
+}
+
+/// Looks for the last part of a path, and not for where it may lead.
+fn look_for(base: &OwnedFd, path: &Path) -> Result<(), Errno> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(());
+    };
+    let folder = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
+    let how = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = rustix::fs::openat2(
+        base,
+        folder,
+        how,
+        Mode::empty(),
+        ResolveFlags::NO_MAGICLINKS,
+    )?;
+    if rustix::fs::fstatfs(&folder)?.f_type == rustix::fs::PROC_SUPER_MAGIC {
+        return Ok(());
+    }
+    rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).map(drop)
+}
+
+/// Not there for the caller, whose rights to look are not more than ours.
+fn is_absent(errno: Errno) -> bool {
+    matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::ACCESS)
+}
+
+/// A program that is started, whatever can be read of it.
+pub(super) fn program(caller: &Caller<'_>, at: (u64, u64), argv: u64, flags: u64) -> Record {
+    let mut buffer = [0; LONGEST_PATH];
+    let paths = match sys::read_c_string_into(caller.thread(), at.1, &mut buffer) {
+        Ok(path) => program_paths(caller, at.0, path, flags),
+        Err(_) => vec!["(unreadable)".to_owned()],
+    };
+    let mut record = Record::once(caller.call(), Action::Exec, paths);
+    record.observation.argv = words(caller, argv);
+    record.repeat = Repeat::Told;
+    record
+}
+
+/// The path of a program, and where it leads if only the caller can tell.
+fn program_paths(caller: &Caller<'_>, base: u64, path: &[u8], flags: u64) -> Vec<String> {
+    let is_open_file = path.is_empty() && as_descriptor(flags) & libc::AT_EMPTY_PATH != 0;
+    if is_open_file {
+        let entry = format!("fd/{}", as_descriptor(base));
+        let led = own_link(caller, &entry);
+        return vec![led.unwrap_or_else(|| format!("/proc/self/{entry}"))];
+    }
+    let Some(whole) = whole_path(caller, base, path) else {
+        return vec![text(path)];
+    };
+    let own = own_part(&whole).and_then(|rest| own_link(caller, &rest));
+    let whole = text(whole.as_os_str().as_bytes());
+    std::iter::once(whole).chain(own).collect()
+}
+
+/// What follows the name of the caller's own folder in `/proc`.
+fn own_part(path: &Path) -> Option<String> {
+    let [own, thread, descriptors] = ["/proc/self", "/proc/thread-self", "/dev/fd"];
+    if let Ok(number) = path.strip_prefix(descriptors) {
+        return Some(format!("fd/{}", number.to_str()?));
+    }
+    [own, thread]
+        .iter()
+        .find_map(|folder| path.strip_prefix(folder).ok())
+        .and_then(Path::to_str)
+        .map(str::to_owned)
+}
+
+/// Where a link of the caller's own folder in `/proc` leads.
+fn own_link(caller: &Caller<'_>, entry: &str) -> Option<String> {
+    let link = format!("/proc/{}/{entry}", caller.thread().as_raw_pid());
+    let target = rustix::fs::readlink(link, Vec::new()).ok()?;
+    Some(text(target.as_bytes()))
+}
+
+fn words(caller: &Caller<'_>, argv: u64) -> Vec<String> {
+    const POINTER: usize = 8;
+    let mut pointers = [0; (MOST_WORDS + 1) * POINTER];
+    let length = sys::read_some(caller.thread(), argv, &mut pointers).unwrap_or(0);
+    let mut words = Vec::new();
+    let mut left = MOST_OF_WORDS;
+    for pointer in pointers[..length].chunks_exact(POINTER) {
+        let pointer = u64::from_ne_bytes(pointer.try_into().unwrap_or_default());
+        if pointer == 0 {
+            return words;
+        }
+        if words.len() == MOST_WORDS {
+            break;
+        }
+        let mut buffer = [0; MOST_OF_WORDS + 1];
+        match sys::read_c_string_into(caller.thread(), pointer, &mut buffer[..=left]) {
+            Ok(word) => {
+                left -= word.len();
+                words.push(String::from_utf8_lossy(word).into_owned());
+            }
+            Err(Errno::NAMETOOLONG) => {
+                words.push(String::from_utf8_lossy(&buffer[..left]).into_owned());
+                break;
+            }
+            Err(_) => break,
+        }
+    }
+    words.push(CUT.to_owned());
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_links_are_known_by_their_path() {
+        assert_eq!(
+            own_part(Path::new("/proc/self/exe")),
+            Some("exe".to_owned())
+        );
+        assert_eq!(
+            own_part(Path::new("/proc/thread-self/fd/3")),
+            Some("fd/3".to_owned())
+        );
+        assert_eq!(own_part(Path::new("/dev/fd/7")), Some("fd/7".to_owned()));
+        assert_eq!(own_part(Path::new("/proc/1/exe")), None);
+    }
+}

@@ -1,0 +1,313 @@
+//! The init while the command runs: carries out its watched calls, reaps,
+//! passes signals on, watches limits, keeps time, and ends everything.
+
+use std::time::{Duration, Instant};
+
+use ringfence_sys::{self as sys, Channel, Child, Errno, Reaped, Received, SignalQueue};
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::Signal;
+
+use super::broker::Broker;
+use super::child::tell;
+use super::watchdog::Watchdog;
+use crate::limits::{LimitHit, LimitName};
+use crate::wire::{Ended, Event, Order};
+
+/// How long after its time a command is left to the supervisor.
+const MARGIN: Duration = Duration::from_secs(4);
+
+/// The init while the command runs.
+pub(super) struct Life<'a> {
+    supervisor: &'a Channel,
+    command: Child,
+    from_command: Option<Channel>,
+    signals: SignalQueue,
+    broker: Broker<'a>,
+    watching: bool,
+    outcome: Option<Reaped>,
+    deadline: Option<Instant>,
+    timed_out: bool,
+    watchdog: Watchdog,
+    /// When everything is killed if the supervisor has not done so.
+    last_moment: Option<Instant>,
+}
+
+/// What woke the init up.
+struct Awake {
+    children: bool,
+    supervisor: bool,
+    calls: bool,
+    calls_over: bool,
+    command: bool,
+}
+
+/// What a life begins with.
+pub(super) struct Parts<'a> {
+    pub(super) supervisor: &'a Channel,
+    pub(super) command: Child,
+    pub(super) from_command: Channel,
+    pub(super) signals: SignalQueue,
+    pub(super) broker: Broker<'a>,
+    pub(super) watchdog: Watchdog,
+    pub(super) time_limit: Option<Duration>,
+}
+
+impl<'a> Life<'a> {
+    pub(super) fn new(parts: Parts<'a>) -> Self {
+        let time = parts.time_limit.map(|limit| limit.saturating_add(MARGIN));
+        Self {
+            supervisor: parts.supervisor,
+            command: parts.command,
+            from_command: Some(parts.from_command),
+            signals: parts.signals,
+            broker: parts.broker,
+            watching: true,
+            outcome: None,
+            deadline: time.and_then(|time| Instant::now().checked_add(time)),
+            timed_out: false,
+            watchdog: parts.watchdog,
+            last_moment: None,
+        }
+    }
+
+    /// Until the command is over; the exit status of the init.
+    pub(super) fn live(mut self) -> i32 {
+        while self.outcome.is_none() {
+            let Ok(awake) = self.wait() else { return 1 };
+            if awake.supervisor && self.obey().is_err() {
+                // The supervisor is gone, and with this process all others.
+                return 1;
+            }
+            if awake.command {
+                self.hear_command();
+            }
+            if awake.calls {
+                self.glance();
+                self.broker.serve_waiting();
+                self.report_new_refusals();
+            }
+            if !self.keep_record() {
+                // What cannot be recorded must not go on.
+                return 1;
+            }
+            self.watch_limits();
+            self.watching &= !awake.calls_over;
+            if awake.children {
+                self.collect();
+            }
+            self.keep_time();
+        }
+        self.end()
+    }
+
+    fn wait(&self) -> Result<Awake, Errno> {
+        let mut fds = vec![
+            PollFd::new(&self.signals, PollFlags::IN),
+            PollFd::new(self.supervisor, PollFlags::IN),
+        ];
+        let calls = self.watching.then(|| {
+            fds.push(PollFd::new(self.broker.listener(), PollFlags::IN));
+            fds.len() - 1
+        });
+        let command = self.from_command.as_ref().map(|channel| {
+            fds.push(PollFd::new(channel, PollFlags::IN));
+            fds.len() - 1
+        });
+        let timeout = self.next_wake().map(until);
+        while let Err(errno) = rustix::event::poll(&mut fds, timeout.as_ref()) {
+            if errno != Errno::INTR {
+                return Err(errno);
+            }
+        }
+        let ready = |at: usize, flags: PollFlags| fds[at].revents().intersects(flags);
+        Ok(Awake {
+            children: ready(0, PollFlags::IN),
+            supervisor: ready(1, PollFlags::IN | PollFlags::HUP | PollFlags::ERR),
+            calls: calls.is_some_and(|at| ready(at, PollFlags::IN)),
+            calls_over: calls.is_some_and(|at| ready(at, PollFlags::HUP | PollFlags::ERR)),
+            command: command.is_some_and(|at| ready(at, PollFlags::IN | PollFlags::HUP)),
+        })
+    }
+
+    /// The supervisor ends a command whose time is up. This holds when it
+    /// cannot, for instance because it is itself stopped.
+    fn keep_time(&mut self) {
+        if self
+            .deadline
+            .is_some_and(|deadline| Instant::now() >= deadline)
+        {
+            self.timed_out = true;
+            self.deadline = None;
+            kill_everything();
+        }
+        if self
+            .last_moment
+            .is_some_and(|moment| Instant::now() >= moment)
+        {
+            self.last_moment = None;
+            kill_everything();
+        }
+    }
+
+    fn next_wake(&self) -> Option<Instant> {
+        let looks = [self.watchdog.next_look(), self.broker.disk().next_look()];
+        let ends = [
+            self.deadline,
+            self.last_moment,
+            self.broker.observer().due(),
+        ];
+        looks.into_iter().chain(ends).flatten().min()
+    }
+
+    /// Lets the supervisor have what was recorded, if it is time. False when it
+    /// does not take it.
+    fn keep_record(&self) -> bool {
+        self.broker.observer().wake_supervisor();
+        !self.broker.observer().is_lost()
+    }
+
+    fn glance(&mut self) {
+        if let Some(hit) = self.watchdog.glance() {
+            self.report_hit(&hit);
+        }
+    }
+
+    fn watch_limits(&mut self) {
+        let mut hits = self.watchdog.look();
+        self.broker.disk_mut().look();
+        hits.extend(self.broker.disk_mut().take_hits());
+        for hit in hits {
+            self.report_hit(&hit);
+        }
+    }
+
+    fn report_hit(&mut self, hit: &LimitHit) {
+        let _ = tell(self.supervisor, &Event::LimitHit(hit.clone()), &[]);
+        match hit.limit {
+            _ if !hit.ends => {}
+            // The supervisor asks the command to end first.
+            LimitName::CpuTime => self.last_moment = Instant::now().checked_add(MARGIN),
+            _ => kill_everything(),
+        }
+    }
+
+    fn obey(&mut self) -> Result<(), Errno> {
+        loop {
+            let bytes = match self.supervisor.try_receive()? {
+                Received::Message(bytes, _) => bytes,
+                Received::Nothing => return Ok(()),
+                Received::Closed => return Err(Errno::PIPE),
+            };
+            match serde_json::from_slice(&bytes) {
+                Ok(Order::Signal(number)) => self.signal_command(number),
+                Ok(Order::KillAll) => kill_everything(),
+                Ok(Order::StopAll) => signal_everything(Signal::STOP),
+                Ok(Order::ContinueAll) => signal_everything(Signal::CONT),
+                Ok(Order::Mounts(_) | Order::Proceed | Order::Served) | Err(_) => {}
+            }
+        }
+    }
+
+    /// To the process group, as a terminal would.
+    fn signal_command(&self, number: i32) {
+        let Some(signal) = Signal::from_named_raw(number) else {
+            return;
+        };
+        if rustix::process::kill_process_group(self.command.pid, signal).is_err() {
+            // The command left its group, or is not its leader yet.
+            let _ = self.command.signal(signal);
+        }
+    }
+
+    /// After the listener, the command's process speaks only if `execve`
+    /// failed; success closes its end.
+    fn hear_command(&mut self) {
+        let Some(channel) = &self.from_command else {
+            return;
+        };
+        if let Ok(Received::Message(bytes, _)) = channel.try_receive()
+            && let Ok(event @ Event::ExecFailed { .. }) = serde_json::from_slice(&bytes)
+        {
+            let _ = tell(self.supervisor, &event, &[]);
+        }
+        self.from_command = None;
+    }
+
+    fn report_new_refusals(&mut self) {
+        for refusal in self.broker.take_new_refusals() {
+            let _ = tell(self.supervisor, &Event::Refused(refusal), &[]);
+        }
+    }
+
+    fn collect(&mut self) {
+        while self.signals.next().is_some() {}
+        for (pid, state) in sys::reap_zombies() {
+            match state {
+                Reaped::Stopped(_) if pid == self.command.pid => {
+                    let _ = tell(self.supervisor, &Event::Stopped, &[]);
+                }
+                Reaped::Stopped(_) => {}
+                ended if pid == self.command.pid => self.outcome = Some(ended),
+                _ => {}
+            }
+        }
+    }
+
+    /// The command is over: end what it left running, and report.
+    fn end(mut self) -> i32 {
+        self.hear_command();
+        kill_everything();
+        reap_everything();
+        self.broker.observer().finish();
+        self.report_new_refusals();
+        self.broker.disk_mut().close();
+        for hit in self.broker.disk_mut().take_hits() {
+            self.report_hit(&hit);
+        }
+        let mut usage = self.watchdog.usage();
+        self.broker.disk().add_to(&mut usage);
+        let refusals = self.broker.refusals();
+        for (refusal, count) in refusals.repeated() {
+            let _ = tell(
+                self.supervisor,
+                &Event::RefusedInAll(refusal.clone(), count),
+                &[],
+            );
+        }
+        let (status, signal) = match self.outcome {
+            Some(Reaped::Exited(status)) => (Some(status), None),
+            Some(Reaped::Killed(signal) | Reaped::Stopped(signal)) => (None, Some(signal)),
+            None => (None, None),
+        };
+        let ended = Ended {
+            status,
+            signal,
+            peak_rss: sys::children_peak_rss(),
+            more_refusals: refusals.uncounted(),
+            timed_out: self.timed_out,
+            usage,
+        };
+        i32::from(tell(self.supervisor, &Event::Ended(ended), &[]).is_err())
+    }
+}
+
+fn until(deadline: Instant) -> rustix::time::Timespec {
+    let left = deadline.saturating_duration_since(Instant::now());
+    rustix::time::Timespec {
+        tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(left.subsec_nanos()),
+    }
+}
+
+fn kill_everything() {
+    signal_everything(Signal::KILL);
+}
+
+/// As the first process of its namespace this reaches all others and not us.
+fn signal_everything(signal: Signal) {
+    let _ = sys::signal_all_others(signal);
+}
+
+fn reap_everything() {
+    while rustix::process::wait(rustix::process::WaitOptions::empty()).is_ok() {}
+}

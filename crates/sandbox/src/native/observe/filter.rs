@@ -1,0 +1,227 @@
+//! Which calls of the command are seen at each level, and the one filter that
+//! sends them to the init together with those that it judges.
+//!
+//! From `security` on, refused calls are sent as well, to be recorded and
+//! refused there: an error that the kernel gives by itself is seen by nobody.
+//! A listener that is gone means `ENOSYS` for them, so they stay refused.
+
+use ringfence_policy::AuditLevel;
+use ringfence_sys::seccomp::{Action, Filter, Rule, Test};
+
+use crate::native::filters;
+
+/// Programs that are started. (Connections are watched in any case.)
+const PROGRAMS: &[libc::c_long] = &[libc::SYS_execve, libc::SYS_execveat];
+
+/// Other processes, other ids, and files that are looked at.
+const SECURITY: &[libc::c_long] = &[
+    libc::SYS_openat,
+    libc::SYS_chdir,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kill,
+    libc::SYS_tkill,
+    libc::SYS_tgkill,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
+    libc::SYS_pidfd_send_signal,
+    libc::SYS_setuid,
+    libc::SYS_setgid,
+    libc::SYS_setreuid,
+    libc::SYS_setregid,
+    libc::SYS_setresuid,
+    libc::SYS_setresgid,
+    libc::SYS_setfsuid,
+    libc::SYS_setfsgid,
+    libc::SYS_setgroups,
+    libc::SYS_capset,
+    // Fails, but what it was asked for is worth a look.
+    libc::SYS_clone3,
+];
+
+#[cfg(target_arch = "x86_64")]
+const SECURITY_HERE: &[libc::c_long] = &[libc::SYS_open];
+#[cfg(not(target_arch = "x86_64"))]
+const SECURITY_HERE: &[libc::c_long] = &[];
+
+/// What is never seen: these end a process, a signal's handler or a wait, and
+/// must not wait for anybody. A return from a handler that is interrupted
+/// again would come back with an error in the middle of anywhere.
+const NEVER: &[libc::c_long] = &[
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_restart_syscall,
+    libc::SYS_sched_yield,
+];
+
+/// Requests of `ptrace` that begin something.
+pub(in crate::native) const TRACE_ME: u32 = 0;
+pub(in crate::native) const ATTACH: u32 = 16;
+pub(in crate::native) const SEIZE: u32 = 0x4206;
+
+/// Whether the init holds the rules that refuse calls, so that it sees them;
+/// else the kernel does.
+pub(in crate::native) fn sees_refusals(level: AuditLevel) -> bool {
+    level >= AuditLevel::Security
+}
+
+/// Whether call `number` is of interest at this level.
+pub(in crate::native) fn is_of_interest(level: AuditLevel, number: i64) -> bool {
+    match level {
+        AuditLevel::Off => false,
+        AuditLevel::Network => {
+            PROGRAMS.contains(&number) || [libc::SYS_connect, libc::SYS_bind].contains(&number)
+        }
+        AuditLevel::Security | AuditLevel::All => true,
+    }
+}
+
+/// The filter of the command.
+pub(in crate::native) fn of_command(level: AuditLevel) -> Filter {
+    match level {
+        AuditLevel::Off => filters::watched(),
+        AuditLevel::Network => {
+            let seen = PROGRAMS
+                .iter()
+                .map(|call| Rule::always(*call, Action::Notify));
+            Filter::new(
+                filters::watched()
+                    .rules()
+                    .iter()
+                    .cloned()
+                    .chain(seen)
+                    .collect(),
+            )
+        }
+        AuditLevel::Security => security(),
+        AuditLevel::All => Filter::with_default(
+            NEVER
+                .iter()
+                .map(|call| Rule::always(*call, Action::Allow))
+                .collect(),
+            Action::Notify,
+        ),
+    }
+}
+
+fn security() -> Filter {
+    let (hardening, watched) = (filters::hardening(), filters::watched());
+    let seen = PROGRAMS.iter().chain(SECURITY).chain(SECURITY_HERE);
+    let mut rules: Vec<Rule> = seen
+        .map(|call| Rule::always(*call, Action::Notify))
+        .collect();
+    rules.push(trace());
+    for rule in hardening.rules().iter().chain(watched.rules()) {
+        let number = rule.number();
+        if rules.iter().any(|known| known.number() == number) {
+            continue;
+        }
+        let is_in_both = hardening.rule(number).is_some() && watched.rule(number).is_some();
+        rules.push(if is_in_both {
+            Rule::always(number, Action::Notify)
+        } else {
+            rule.clone().map(to_init)
+        });
+    }
+    Filter::new(rules)
+}
+
+/// What the kernel would refuse is sent to the init. A call that is not there
+/// at all, so that another is used, tells nothing.
+fn to_init(action: Action) -> Action {
+    match action {
+        Action::Fail(errno) if errno != libc::ENOSYS => Action::Notify,
+        other => other,
+    }
+}
+
+fn trace() -> Rule {
+    [TRACE_ME, ATTACH, SEIZE].into_iter().fold(
+        Rule::always(libc::SYS_ptrace, Action::Allow),
+        |rule, request| rule.when(&[Test::equals(0, request)], Action::Notify),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::filters::{Rules, Verdict};
+    use proptest::prelude::*;
+    use std::sync::LazyLock;
+
+    static RULES: LazyLock<Rules> = LazyLock::new(Rules::new);
+    static HARDENING: LazyLock<Filter> = LazyLock::new(filters::hardening);
+    static FILTERS: LazyLock<[(AuditLevel, Filter); 4]> = LazyLock::new(|| {
+        [
+            AuditLevel::Off,
+            AuditLevel::Network,
+            AuditLevel::Security,
+            AuditLevel::All,
+        ]
+        .map(|level| (level, of_command(level)))
+    });
+
+    fn decision() -> impl Strategy<Value = (i64, [u64; 6])> {
+        let argument = || prop_oneof![0..20u64, any::<u64>(), (0..64u32).prop_map(|bit| 1 << bit)];
+        (0..480i64, prop::array::uniform6(argument()))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+        /// Whatever the level: what the rules refuse is refused by the kernel
+        /// or gets to the init, which refuses it; and what the init carries
+        /// out gets there.
+        #[test]
+        fn g4_no_level_lets_a_refused_or_watched_call_pass((number, arguments) in decision()) {
+            let verdict = RULES.verdict(number, &arguments);
+            for (level, filter) in FILTERS.iter() {
+                if NEVER.contains(&number) {
+                    prop_assert_eq!(verdict, Verdict::GoOn);
+                    continue;
+                }
+                let own = filter.decide(number, &arguments);
+                // Below `security` the command also has the init's filter.
+                let inherited = if sees_refusals(*level) {
+                    Action::Allow
+                } else {
+                    HARDENING.decide(number, &arguments)
+                };
+                match verdict {
+                    Verdict::Refuse(errno) => {
+                        let fails = Action::Fail(errno.raw_os_error());
+                        prop_assert!(
+                            [own, inherited].contains(&fails) || own == Action::Notify,
+                            "{level:?} {number} {own:?}"
+                        );
+                    }
+                    Verdict::CarryOut => prop_assert_eq!(own, Action::Notify),
+                    Verdict::GoOn => prop_assert!(matches!(own, Action::Allow | Action::Notify)),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn security_sees_what_is_refused_and_programs() {
+        let filter = of_command(AuditLevel::Security);
+        for call in [
+            libc::SYS_mount,
+            libc::SYS_bpf,
+            libc::SYS_execve,
+            libc::SYS_openat,
+        ] {
+            assert_eq!(filter.decide(call, &[0; 6]), Action::Notify, "{call}");
+        }
+        for call in [
+            libc::SYS_read,
+            libc::SYS_clone,
+            libc::SYS_mmap,
+            libc::SYS_socket,
+        ] {
+            let stream = [1, 1, 0, 0, 0, 0];
+            assert_eq!(filter.decide(call, &stream), Action::Allow, "{call}");
+        }
+    }
+}

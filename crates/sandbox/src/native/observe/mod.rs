@@ -1,0 +1,9 @@
+//! Recording what is seen of the command's calls, for the supervisor.
+
+mod action;
+mod filter;
+mod log;
+
+pub(super) use action::{Detail, about, about_files};
+pub(super) use filter::{ATTACH, SEIZE, TRACE_ME, is_of_interest, of_command, sees_refusals};
+pub(super) use log::{Observer, Repeat, now};

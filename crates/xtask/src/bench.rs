@@ -4,6 +4,7 @@
 //! Speed is reported, never judged; something left behind is a failure.
 
 mod alternatives;
+mod audit;
 mod bounded;
 mod leaks;
 mod machine;
@@ -44,22 +45,25 @@ enum Part {
     Start,
     /// The way out.
     Network,
+    /// What recording costs.
+    Audit,
 }
 
 impl Part {
-    const ALL: [Self; 2] = [Self::Start, Self::Network];
+    const ALL: [Self; 3] = [Self::Start, Self::Network, Self::Audit];
 
     fn name(self) -> &'static str {
         match self {
             Self::Start => "start",
             Self::Network => "network",
+            Self::Audit => "audit",
         }
     }
 
     fn parse(name: &str) -> Result<Self> {
         let mut all = Self::ALL.into_iter();
         let found = all.find(|part| part.name() == name);
-        found.with_context(|| format!("unknown part `{name}`; parts: start network"))
+        found.with_context(|| format!("unknown part `{name}`; parts: start network audit"))
     }
 }
 
@@ -100,6 +104,7 @@ pub(crate) fn run_worker(typed: &[String]) -> Result<Outcome> {
     let measured = match part {
         Part::Start => serde_json::to_string(&worker::measure(ringfence, scale.starts)?)?,
         Part::Network => serde_json::to_string(&network::measure(ringfence, scale)?)?,
+        Part::Audit => serde_json::to_string(&audit::measure(ringfence, scale)?)?,
     };
     println!("{measured}");
     Ok(Outcome::Success)
@@ -150,6 +155,10 @@ impl Bench {
             user: self.user.clone(),
             start: wants(Part::Start).then(|| self.start()).transpose()?,
             network: wants(Part::Network).then(|| self.network()).transpose()?,
+            audit: wants(Part::Audit)
+                .then(|| self.work(Part::Audit))
+                .transpose()?
+                .unwrap_or_default(),
         })
     }
 

@@ -5,6 +5,7 @@ mod args;
 mod bench;
 mod cargo;
 mod ci;
+mod guest;
 mod outcome;
 mod process;
 mod programs;
@@ -44,6 +45,7 @@ fn dispatch(words: &[String]) -> anyhow::Result<Outcome> {
         "test" => test::run(rest),
         "ci" => ci::run(rest),
         "schemas" => schemas::run(rest),
+        "guest" => guest::run(rest),
         "bench" => bench::run(rest),
         bench::WORKER => bench::run_worker(rest),
         "help" | "--help" | "-h" => Ok(outcome::say(USAGE)),

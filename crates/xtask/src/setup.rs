@@ -32,6 +32,7 @@ const SYSTEM: &[Requirement] = &[
         &["ca-certificates"],
     ),
     (Need::Program("curl"), &["curl"]),
+    (Need::Program("dbus-daemon"), &["dbus-daemon"]),
     (Need::Program("dig"), &["bind9-dnsutils"]),
     (Need::Program("gcc"), &["gcc", "libc6-dev"]),
     (Need::Program("git"), &["git"]),

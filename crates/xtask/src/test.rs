@@ -2,6 +2,7 @@
 //! started by root, the tests that make sandboxes a second time as an ordinary
 //! user. Its last line is the sum.
 
+mod emulated;
 mod half;
 mod runner;
 mod summary;
@@ -11,6 +12,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::args::Args;
 use crate::cargo::{self, Profile};
+use crate::guest::Guest;
 use crate::outcome::Outcome;
 use crate::{setup, srt};
 use half::{Build, Selection};
@@ -51,6 +53,11 @@ pub(crate) fn run(typed: &[String]) -> Result<Outcome> {
     }
     if halves != Halves::Invoker && is_root {
         half::as_test_user(&build, &selection, &mut summary)?;
+    }
+    if args.has(ALL) && selection.filter.is_none() {
+        for guest in Guest::ALL {
+            summary.add(emulated::run(guest, &build.ringfence)?);
+        }
     }
     print!("\n{}", summary.table());
     if !is_root {

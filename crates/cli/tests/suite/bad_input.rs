@@ -375,15 +375,6 @@ fn nonsense_for_a_host_is_an_error() {
 }
 
 #[test]
-fn limits_that_are_not_enforced_are_an_error() {
-    let text = "version: 1\nresources: {memory: 64MiB}\n";
-    has(
-        &refused_policy("policy.yaml", text, "limit-unenforceable"),
-        "--weaker limits",
-    );
-}
-
-#[test]
 fn a_report_into_a_missing_folder_is_an_error() {
     let text = refused(
         &Folder::new(),

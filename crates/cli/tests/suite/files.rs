@@ -94,7 +94,7 @@ fn g4_the_newest_way_to_open_is_refused_too() {
 #[test]
 fn g4_home_system_and_other_temporary_folders_are_not_writable() {
     let (folder, home) = (Folder::new(), Folder::new());
-    let other = Folder::new();
+    let (other, state) = (Folder::new(), Folder::new());
     let script = format!(
         "for d in /etc /usr /usr/bin /var /var/lib /home /root /opt / /dev /sys /proc {}; do \
              (echo evil > $d/ringfence-evil) 2>/dev/null && echo $d; \
@@ -106,6 +106,7 @@ fn g4_home_system_and_other_temporary_folders_are_not_writable() {
     let outcome = super::ringfence()
         .args(["run", "--read", home.text(), "--", "sh", "-c", &script])
         .env("HOME", home.path())
+        .env("XDG_STATE_HOME", state.path())
         .folder(&folder)
         .run()
         .expect_code(0);

@@ -1,6 +1,8 @@
 //! One file per promise.
 
 mod arena;
+mod audit;
+mod audit_commands;
 mod bad_input;
 mod clients;
 mod doctor;
@@ -14,6 +16,7 @@ mod host_id;
 mod internet;
 mod internet_servers;
 mod leftovers;
+mod limits;
 mod network;
 mod ordinary_work;
 mod policy_commands;

@@ -11,7 +11,7 @@ use super::ringfence;
 
 const RUN: &str = "00000000000000000000000000000abc";
 const OTHER_RUN: &str = "fff00000000000000000000000000000";
-const LOG: &str = "ringfence/audit/network.jsonl";
+const LOG: &str = "ringfence/audit/audit.jsonl";
 
 /// `ringfence policy log WORDS…` over the log below `state`.
 fn command(state: &Folder, words: &[&str]) -> Program {
@@ -31,7 +31,9 @@ fn json_of(outcome: &Outcome) -> Value {
 /// A decision at a second of one minute, with fields changed or added.
 fn decision(second: u32, fields: Value) -> String {
     let mut event = json!({
-        "version": 1,
+        "version": 2,
+        "seq": second,
+        "prev": "0".repeat(64),
         "time": format!("2026-01-02T03:04:{second:02}.000000Z"),
         "run": RUN,
         "kind": "decision",
@@ -62,7 +64,7 @@ fn allowed(second: u32, host: &str) -> String {
 fn filled() -> Folder {
     let state = Folder::new();
     let old = [decision(1, json!({})), allowed(2, "b.example.org")];
-    state.write("ringfence/audit/network.jsonl.1", &old.concat());
+    state.write("ringfence/audit/audit.jsonl.1", &old.concat());
     let summary = json!({
         "kind": "summary", "of": "decision", "count": 40,
         "first": "2026-01-02T03:04:03.000000Z", "last": "2026-01-02T03:04:20.000000Z",
@@ -370,5 +372,5 @@ fn the_schema_of_an_event_is_printed() {
         .run()
         .expect_code(0);
     let schema = json_of(&outcome);
-    assert_eq!(schema["title"], "Event");
+    assert_eq!(schema["title"], "Record");
 }

@@ -122,20 +122,23 @@ fn a_report_lists_every_layer_of_enforcement() {
 }
 
 #[test]
-fn a_report_says_which_weaker_form_was_accepted() {
+fn a_report_says_what_holds_the_limits() {
     let folder = Folder::new();
     folder.write("policy.yaml", "version: 1\nresources: {memory: 1GiB}\n");
-    let flags = ["--policy", "policy.yaml", "--weaker", "limits"];
-    let (outcome, report) = reported(&folder, &flags, "true");
+    let (outcome, report) = reported(&folder, &["--policy", "policy.yaml"], "true");
     assert_eq!(outcome.code(), 0);
-    let limits = report
-        .enforcement
-        .iter()
-        .find(|layer| layer.layer == "limits");
+    let mut layers = report.enforcement.iter();
+    let limits = layers.find(|layer| layer.layer == "limits");
     let limits = limits.expect("the layer");
     assert!(
-        !limits.applied && limits.detail.contains("memory"),
+        limits.applied && limits.detail.contains("memory"),
         "{limits:?}"
+    );
+    let memory = report.limits.iter().find(|limit| limit.limit == "memory");
+    let memory = memory.expect("the limit");
+    assert_eq!(
+        (memory.configured, memory.unit.as_str()),
+        (1 << 30, "bytes")
     );
 }
 

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::audit::Work;
 use super::leaks::Kind;
 use super::memory::{Memory, Whole};
 use super::network::{Comparison, Network, Unit};
@@ -26,6 +27,7 @@ pub(super) struct Section {
     pub(super) user: String,
     pub(super) start: Option<StartFigures>,
     pub(super) network: Option<NetworkFigures>,
+    pub(super) audit: Vec<Work>,
 }
 
 /// What a sandbox without network costs.
@@ -74,7 +76,12 @@ impl Section {
         let network = self.network.as_ref();
         let start = start.map(|figures| figures.markdown(&self.user, runs));
         let network = network.map(|figures| figures.markdown(&self.user, runs));
-        [start, network].into_iter().flatten().collect()
+        let audit = self.audit.iter().map(|work| worked(work, &self.user));
+        [start, network]
+            .into_iter()
+            .flatten()
+            .chain(audit)
+            .collect()
     }
 }
 
@@ -110,6 +117,15 @@ impl NetworkFigures {
         ]
         .concat()
     }
+}
+
+fn worked(work: &Work, user: &str) -> String {
+    [
+        format!("\n### {} as {user}\n\n", work.title),
+        timings(&work.timings),
+        absent(&work.absent),
+    ]
+    .concat()
 }
 
 fn comparison(comparison: &Comparison, user: &str) -> String {
@@ -252,6 +268,7 @@ mod tests {
             user: "root".into(),
             start,
             network,
+            audit: Vec::new(),
         };
         Report {
             machine: "Linux".into(),

@@ -17,6 +17,10 @@ pub(super) struct Scale {
     pub(super) rounds: usize,
     /// Client processes, one after the other, in one round.
     pub(super) processes: usize,
+    /// Files in each of a thousand folders that are searched.
+    pub(super) files_in_folder: usize,
+    /// Rounds of recorded work.
+    pub(super) works: usize,
 }
 
 impl Scale {
@@ -28,6 +32,8 @@ impl Scale {
         request_seconds: 1,
         rounds: 1,
         processes: 50,
+        files_in_folder: 20,
+        works: 3,
     };
 
     /// Figures that can be compared, in a few minutes.
@@ -38,6 +44,8 @@ impl Scale {
         request_seconds: 1,
         rounds: 3,
         processes: 200,
+        files_in_folder: 100,
+        works: 10,
     };
 
     /// Figures to write down.
@@ -48,5 +56,7 @@ impl Scale {
         request_seconds: 8,
         rounds: 3,
         processes: 200,
+        files_in_folder: 100,
+        works: 20,
     };
 }

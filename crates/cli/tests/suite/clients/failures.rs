@@ -46,9 +46,9 @@ fn g8_the_death_of_the_supervisor_ends_transfers() {
     }
 }
 
-/// Runs a command with a file system of four pages at `$XDG_STATE_HOME`, of
-/// which one is free, and copies the log out of it.
-const FULL: &str = "mount -t tmpfs -o size=16k,mode=755 none \"$XDG_STATE_HOME\" || exit 99
+/// Runs a command with a file system of ten pages at `$XDG_STATE_HOME`, of which
+/// seven are free, and copies the log out of it.
+const FULL: &str = "mount -t tmpfs -o size=40k,mode=755 none \"$XDG_STATE_HOME\" || exit 99
     head -c 12288 /dev/zero > \"$XDG_STATE_HOME/full\"
     setpriv --inh-caps=-all --ambient-caps=-all \"$@\"
     code=$?
@@ -64,17 +64,12 @@ fn unshare() -> &'static [&'static str] {
 }
 
 #[test]
-fn g7_connections_are_refused_while_nothing_can_be_written_down() {
+fn g7_nothing_goes_on_that_cannot_be_written_down() {
     let host = Host::new();
     let (state, copy) = (Folder::new(), Folder::new());
-    let script = "status() { curl -s -o /dev/null -w '%{http_code}\n' \"$@\"; }
-        for i in 1 2 3 4 5 6 7 8 9 10 11 12; do status http://web.example.org/; done
-        for url in http://web.example.org/ http://api.example.org/ http://other.test/; do
-            curl -si $url | grep Reason; curl -si --noproxy '*' $url | grep Reason
-        done
-        curl -sSi https://web.example.org/ | grep Reason
-        curl -sS --noproxy '*' https://web.example.org/";
-    let allow = ["--allow", "web.example.org", "--allow", "api.example.org"];
+    let script = "for i in $(seq 60); do
+            curl -s -o /dev/null -w '%{http_code}\n' http://web.example.org/
+        done; echo over";
     let program = host
         .net()
         .program("unshare")
@@ -82,25 +77,26 @@ fn g7_connections_are_refused_while_nothing_can_be_written_down() {
     let outcome = program
         .args(["--", "sh", "-c", FULL, copy.text()])
         .args([ringfence().path()])
-        .args(["run"].into_iter().chain(allow))
+        .args(["run", "--allow", "web.example.org"])
         .args(["--", "sh", "-c", script])
         .env("XDG_STATE_HOME", state.path())
         .folder(&host.online.arena.folder)
         .run()
-        .expect_code(35);
+        .expect_code(125);
+    assert!(
+        outcome.stderr.contains("cannot be trusted"),
+        "{}",
+        outcome.stderr
+    );
 
-    let (codes, reasons): (Vec<&str>, Vec<&str>) =
-        outcome.stdout.lines().partition(|line| line.len() == 3);
-    let open = codes.iter().filter(|code| **code == "200").count();
-    assert!((1..12).contains(&open), "{codes:?}");
-    assert!(codes[open..].iter().all(|code| *code == "403"), "{codes:?}");
-    // Whose lookup cannot be written down gets no address either.
-    let unwritten = "X-Ringfence-Reason: audit-unavailable";
-    let refused = "X-Ringfence-Reason: not-in-allowlist";
-    let told = [
-        unwritten, unwritten, unwritten, unwritten, refused, unwritten,
-    ];
-    assert_eq!(reasons, told);
+    // Some went out, then one was refused or the command was ended.
+    let lines: Vec<&str> = outcome.stdout.lines().collect();
+    let open = lines.iter().filter(|line| **line == "200").count();
+    assert!(
+        (1..60).contains(&open) && !lines.contains(&"over"),
+        "{lines:?}"
+    );
+    assert!(lines[..open].iter().all(|line| *line == "200"), "{lines:?}");
     // What left is what was written down.
     let log = read_log(&copy);
     let whole = log
@@ -108,7 +104,7 @@ fn g7_connections_are_refused_while_nothing_can_be_written_down() {
         .filter(|line| line.ends_with('\n'));
     let written = whole
         .filter(|line| line.contains(r#""verdict":"allowed""#) && !line.contains(r#""via":"dns""#));
-    assert_eq!(written.count(), open, "{log}");
-    assert_eq!(host.net().connections().len(), open);
+    assert_eq!(written.count(), host.net().connections().len(), "{log}");
+    assert!(host.net().connections().len() >= open);
     host.asked_only_for("web.example.org");
 }

@@ -19,7 +19,7 @@ use ringfence_testkit::{Folder, Internet, Outcome, Program};
 use super::internet::Online;
 
 /// Where the log is below the folder for state.
-const LOG: &str = "ringfence/audit/network.jsonl";
+const LOG: &str = "ringfence/audit/audit.jsonl";
 
 /// Flags with which curl comes in one way or the other for plain HTTP.
 const PLAIN_WAYS: [(&str, &str); 2] = [("", "http-proxy"), ("--noproxy '*'", "transparent")];

@@ -1,0 +1,101 @@
+//! Memory of all processes together, wherever it lies.
+
+use super::Ground;
+
+const FLAGS: [&str; 2] = ["--memory", "256MiB"];
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn g9_memory_past_the_limit_ends_the_run() {
+    let ended = Ground::new().is_ended("memory", &FLAGS, "./load memory 512 hold");
+    let memory = ended.limit("memory");
+    assert_eq!(memory.configured, 256 * MIB);
+    let peak = memory.peak.expect("a peak");
+    assert!((200 * MIB..640 * MIB).contains(&peak), "{ended}");
+}
+
+#[test]
+fn g9_many_processes_share_the_limit() {
+    // None of them is past it alone.
+    let ended = Ground::new().is_ended("memory", &FLAGS, "./load crowd 16 64");
+    assert!(!ended.outcome.stderr.contains("EAGAIN"), "{ended}");
+}
+
+#[test]
+fn g9_private_storage_is_memory() {
+    for place in ["/tmp/f", "/dev/shm/f"] {
+        let script = format!("./load write {place} 512 hold");
+        Ground::new().is_ended("memory", &FLAGS, &script);
+    }
+}
+
+#[test]
+fn g9_private_storage_and_processes_are_counted_together() {
+    let script = "./load write /tmp/f 100 && ./load write /dev/shm/f 100 && ./load memory 100 hold";
+    Ground::new().is_ended("memory", &FLAGS, script);
+}
+
+#[test]
+fn g9_shared_memory_without_a_name_counts() {
+    let script = "python3 -c '
+import mmap, signal
+place = mmap.mmap(-1, 512 << 20)
+for at in range(0, len(place), 4096): place[at] = 1
+signal.pause()'";
+    Ground::new().is_ended("memory", &FLAGS, script);
+}
+
+#[test]
+fn g9_a_file_in_memory_counts() {
+    let script = "python3 -c '
+import os, signal
+file = os.memfd_create(\"x\")
+for i in range(512): os.write(file, b\"x\" * (1 << 20))
+signal.pause()'";
+    Ground::new().is_ended("memory", &FLAGS, script);
+}
+
+#[test]
+fn memory_below_the_limit_is_had() {
+    let ended = Ground::new().passes(&FLAGS, "./load memory 160");
+    let peak = ended.limit("memory").peak;
+    assert!(peak.is_none_or(|peak| peak <= 256 * MIB), "{ended}");
+}
+
+#[test]
+fn memory_that_is_only_reserved_costs_nothing() {
+    Ground::new().passes(&FLAGS, "./load reserve 8192");
+}
+
+#[test]
+fn memory_that_is_shared_is_counted_once() {
+    Ground::new().passes(&FLAGS, "./load shared 8 128");
+}
+
+#[test]
+fn memory_that_was_given_back_is_not_counted() {
+    Ground::new().passes(
+        &FLAGS,
+        "for i in 1 2 3 4 5 6; do ./load memory 128 || exit; done",
+    );
+}
+
+#[test]
+fn storage_that_was_given_back_is_not_counted() {
+    let script = "for i in 1 2 3 4 5 6; do ./load write /tmp/f 128 || exit; rm /tmp/f; done";
+    Ground::new().passes(&FLAGS, script);
+}
+
+#[test]
+fn files_outside_of_private_storage_are_not_memory() {
+    Ground::new().passes(
+        &FLAGS,
+        "./load write big 512 && cat big big > /dev/null && rm big",
+    );
+}
+
+#[test]
+fn g9_memory_is_stopped_on_its_way() {
+    // It does not wait for anybody to look.
+    Ground::new().is_ended("memory", &FLAGS, "./load memory 4096");
+}

@@ -16,6 +16,7 @@ mod requests;
 
 use std::fmt::Write as _;
 
+use ringfence_testkit::wait_until;
 use serde_json::json;
 
 use super::clients::{Host, Run};
@@ -83,7 +84,9 @@ fn refuses(host: &Host, flags: &[&str], attacks: &[Attack]) -> Run {
     prepare(host, attacks);
     host.net().forget();
     host.online.outside(SAY).expect_code(0);
-    assert_eq!(arrived(host, attacks).len(), attacks.len(), "outside");
+    // What was sent is on its way for a moment.
+    let all_arrive = wait_until(|| arrived(host, attacks).len() == attacks.len());
+    assert!(all_arrive, "outside: {}", arrived(host, attacks).len());
     stops(host, flags, attacks)
 }
 

@@ -28,6 +28,8 @@ const ASKED_PER_LOOK: usize = 256;
 /// Between two times that all are asked about lies at least this many times
 /// what it took.
 const REST: u32 = 4;
+/// No longer than it takes to write what would be refused for want of looking.
+const LONGEST_REST: Duration = Duration::from_millis(5);
 /// The unit of `st_blocks`.
 const BLOCK: i64 = 512;
 
@@ -143,7 +145,7 @@ impl Ledger {
         let now = Instant::now();
         if now >= self.rested {
             self.files.settle(MOST_FILES);
-            self.rested = now + now.elapsed() * REST;
+            self.rested = now + (now.elapsed() * REST).min(LONGEST_REST);
         }
         self.add_up();
     }

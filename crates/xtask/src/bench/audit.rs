@@ -37,7 +37,8 @@ pub(super) fn measure(ringfence: &Path, scale: Scale) -> Result<Vec<Work>> {
     std::env::set_current_dir(&folder)?;
     make_tree(scale.files_in_folder)?;
     let searched = FOLDERS * scale.files_in_folder;
-    let git = "rm -rf r && mkdir r && cd r && git init -q . && \
+    // A new one each time: one that was there before is protected inside.
+    let git = "cd $(mktemp -d r.XXXXXX) && git init -q . && \
         for i in $(seq 200); do echo $i > f$i; done && git add . && \
         git -c user.name=n -c user.email=n@example.org commit -q -m m && git log > /dev/null";
     let works = [

@@ -16,7 +16,7 @@ use crate::support::{RUN, TestClock, allowed, closed, read, refused, start};
 pub(crate) fn started() -> RunStarted {
     RunStarted {
         command: Arguments::new(["npm", "test", "--token", "abc"]),
-        working_folder: "/work".into(),
+        working_folder: "/project".into(),
         uid: 1000,
         level: AuditLevel::Security,
         limits: vec![LimitSet {
@@ -162,7 +162,7 @@ fn a_clock_that_goes_back_breaks_nothing() {
     for second in (0..10).rev() {
         let time = start().plus(Duration::from_secs(second));
         recorder
-            .call(time, call(Action::Write, "/work/x", Outcome::Done))
+            .call(time, call(Action::Write, "/project/x", Outcome::Done))
             .unwrap();
     }
     recorder.seal().unwrap();
@@ -196,7 +196,7 @@ fn a_million_refused_calls_leave_a_small_log_that_knows_of_all() {
     let (short, long) = (Arguments::new([&long]), Arguments::new([&long; 64]));
     for batch in 0..FLOOD / 1000 {
         let calls = (0..1000).map(|number| {
-            let path = format!("/work/{batch}/{number}");
+            let path = format!("/project/{batch}/{number}");
             let call = match number % 4 {
                 0 => Call {
                     argv: if number % 400 == 0 { &long } else { &short }.clone(),
@@ -244,14 +244,14 @@ fn summaries(events: &[Event]) -> Vec<&Summary> {
 fn a_name_is_not_hidden_behind_thousands_in_the_same_folder() {
     let folder = Folder::new();
     let (recorder, _) = recorder(&folder);
-    let write = |name: &str| call(Action::Write, &format!("/work/{name}"), Outcome::Done);
+    let write = |name: &str| call(Action::Write, &format!("/project/{name}"), Outcome::Done);
     let decoys = (0..3000).map(|number| (start(), write(&number.to_string())));
     recorder.calls(decoys).unwrap();
     recorder.call(start(), write("evil")).unwrap();
     recorder.finish().unwrap();
     let (events, _) = read(folder.path());
     let last = one_by_one(&events, Action::Write).pop().unwrap().clone();
-    assert_eq!(last.paths.first(), Some("/work/evil"));
+    assert_eq!(last.paths.first(), Some("/project/evil"));
     assert!(summaries(&events).is_empty());
 }
 
@@ -260,7 +260,7 @@ fn what_is_too_much_for_a_run_is_counted_by_folder() {
     let folder = Folder::new();
     let (recorder, _) = recorder(&folder);
     let write = |number: u32| {
-        let path = format!("/work/{}/{number}", number % 2);
+        let path = format!("/project/{}/{number}", number % 2);
         (start(), call(Action::Write, &path, Outcome::Done))
     };
     recorder.calls((0..10_000).map(write)).unwrap();
@@ -281,7 +281,7 @@ fn what_is_too_much_for_a_run_is_counted_by_folder() {
         .map(|it| it.group.place.as_ref().unwrap().as_str())
         .collect();
     counted.sort_unstable();
-    assert_eq!(counted, ["/work/0/", "/work/1/"]);
+    assert_eq!(counted, ["/project/0/", "/project/1/"]);
 }
 
 #[test]
@@ -301,8 +301,8 @@ fn a_flood_of_starts_hides_neither_its_last_nor_other_actions() {
     recorder.calls(flood.map(|it| (start(), it))).unwrap();
     let later = [
         call(Action::Exec, "/usr/bin/evil", Outcome::Continued),
-        call(Action::Write, "/work/evil", Outcome::Done),
-        call(Action::Remove, "/work/evil", Outcome::Done),
+        call(Action::Write, "/project/evil", Outcome::Done),
+        call(Action::Remove, "/project/evil", Outcome::Done),
     ];
     let decoys = (0..3000).map(|n| call(Action::Write, &format!("/tmp/{n}"), Outcome::Done));
     let later = later.into_iter().chain(decoys);
@@ -325,7 +325,7 @@ fn a_million_refusals_of_one_path_are_one_summary() {
     let (recorder, _) = recorder(&folder);
     let again = Call {
         rule: Some("protected name .bashrc".into()),
-        ..refusal(Action::Write, "/work/.bashrc")
+        ..refusal(Action::Write, "/project/.bashrc")
     };
     for _ in 0..FLOOD / 1000 {
         let calls = std::iter::repeat_n((start(), again.clone()), 1000);
@@ -333,7 +333,7 @@ fn a_million_refusals_of_one_path_are_one_summary() {
     }
     // One in between is not lost.
     recorder
-        .call(start(), refusal(Action::Write, "/work/.zshrc"))
+        .call(start(), refusal(Action::Write, "/project/.zshrc"))
         .unwrap();
     recorder.seal().unwrap();
     let (events, _) = read(folder.path());
@@ -342,12 +342,12 @@ fn a_million_refusals_of_one_path_are_one_summary() {
     };
     let group = &summary.group;
     assert_eq!(group.verdict, Verdict::Refused);
-    assert_eq!(group.place, Some("/work/.bashrc".into()));
+    assert_eq!(group.place, Some("/project/.bashrc".into()));
     assert_eq!(group.rule, again.rule);
     assert_eq!(group.outcome, Some(again.outcome));
     let told = one_by_one(&events, Action::Write);
     assert_eq!(summary.count + told.len() as u64, FLOOD + 1);
-    assert_eq!(told.last().unwrap().paths.first(), Some("/work/.zshrc"));
+    assert_eq!(told.last().unwrap().paths.first(), Some("/project/.zshrc"));
     let size = folder.join("audit.jsonl").metadata().unwrap().len();
     assert!(size < 16 << 10, "{size}");
     let story = Story::of(RUN, &events);
@@ -356,7 +356,10 @@ fn a_million_refusals_of_one_path_are_one_summary() {
         .iter()
         .map(|line| (line.subject.as_str(), line.count))
         .collect();
-    assert_eq!(counts, [("/work/.bashrc", FLOOD), ("/work/.zshrc", 1)]);
+    assert_eq!(
+        counts,
+        [("/project/.bashrc", FLOOD), ("/project/.zshrc", 1)]
+    );
 }
 
 /// A text with the secret somewhere in it, also where it is cut.

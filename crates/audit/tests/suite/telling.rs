@@ -54,19 +54,19 @@ fn recorded() -> Folder {
     for number in 0..15 {
         let write = call(
             Action::Write,
-            &format!("/work/many/{number}"),
+            &format!("/project/many/{number}"),
             Outcome::Done,
         );
         recorder.call(start(), write).unwrap();
     }
     for done in [Action::Write, Action::Remove] {
         recorder
-            .call(start(), call(done, "/work/one", Outcome::Done))
+            .call(start(), call(done, "/project/one", Outcome::Done))
             .unwrap();
     }
     let mut no = call(
         Action::Write,
-        "/work/.bashrc\n=x,\"y\"",
+        "/project/.bashrc\n=x,\"y\"",
         Outcome::Refused(ErrorName::of(13)),
     );
     no.rule = Some("protected name .bashrc".into());
@@ -79,7 +79,7 @@ fn recorded() -> Folder {
         .unwrap();
     for (action, subject, rule) in [
         (Action::Read, "/home/a/.ssh/id_rsa", Some("hidden place")),
-        (Action::Read, "/work/one", None),
+        (Action::Read, "/project/one", None),
         (Action::Signal, "signal 9 to 1", None),
         (Action::Trace, "process 1", None),
         (Action::Identity, "ids 0", None),
@@ -90,7 +90,7 @@ fn recorded() -> Folder {
     }
     let failed = Outcome::Failed(ErrorName::of(13));
     recorder
-        .call(start(), call(Action::Write, "/work/failed", failed))
+        .call(start(), call(Action::Write, "/project/failed", failed))
         .unwrap();
     recorder.limit_hit(hit()).unwrap();
     let ended = RunEnded {
@@ -134,9 +134,9 @@ fn a_story_tells_what_a_run_did() {
     assert_eq!(
         files,
         [
-            (Action::Write, "/work/one", 1, 1),
-            (Action::Write, "/work/many/", 15, 15),
-            (Action::Remove, "/work/one", 1, 1),
+            (Action::Write, "/project/one", 1, 1),
+            (Action::Write, "/project/many/", 15, 15),
+            (Action::Remove, "/project/one", 1, 1),
         ]
     );
     let refused: Vec<(&str, &str)> = story

@@ -30,7 +30,7 @@ fn record(state: &Folder, digit: u128, program: &str) {
     let recorder = Recorder::new(Some(log), run, Some("box"));
     let started = RunStarted {
         command: Arguments::new([program, "--password", "hunter2"]),
-        working_folder: "/work".into(),
+        working_folder: "/project".into(),
         uid: 1000,
         level: AuditLevel::Security,
         limits: [
@@ -60,10 +60,10 @@ fn record(state: &Folder, digit: u128, program: &str) {
     };
     let calls = [
         call(Action::Exec, &format!("/bin/{program}"), Outcome::Continued),
-        call(Action::Write, "/work/out.txt", Outcome::Done),
+        call(Action::Write, "/project/out.txt", Outcome::Done),
         call(
             Action::Write,
-            "/work/\u{1b}[2J.bashrc",
+            "/project/\u{1b}[2J.bashrc",
             Outcome::Refused(ErrorName::of(13)),
         ),
         Call {
@@ -111,10 +111,10 @@ fn a_run_is_shown_as_a_story() {
     for want in [
         "Command  second --password [redacted]",
         "/bin/second",
-        "write  /work/out.txt",
+        "write  /project/out.txt",
         "sh -c 'curl -u me:[redacted] x; ls'",
         "Seen (how it ended is not known)\n  read  /home/a/.ssh/id_rsa  ×1  hidden place  openat",
-        "Refused\n  write  /work/",
+        "Refused\n  write  /project/",
         "openat: EACCES",
         "memory  at most 128.0 MiB",
         "pids    2 of 4096 tasks",
@@ -152,7 +152,7 @@ fn runs_are_listed_and_their_events_printed() {
     assert!(lines[0].contains("ended    exited with 3"), "{}", lines[0]);
     let tail = audit(&state, &["tail", "--run", "a"]).expect_code(0).stdout;
     assert!(tail.contains("seen     read /home/a/.ssh/id_rsa"), "{tail}");
-    assert!(tail.contains("allowed  write /work/out.txt"), "{tail}");
+    assert!(tail.contains("allowed  write /project/out.txt"), "{tail}");
     let tail = audit(&state, &["tail", "--json", "-n", "1"]).expect_code(0);
     assert_eq!(json_of(&tail)["kind"], "sealed");
 }

@@ -68,14 +68,8 @@ fn start<'a>(
     ground.build(plan.view(), plan.limits().watch.disk)?;
     sys::join_fresh_session_keyring().during(Step::Keyring)?;
     let roots = Roots::open(plan.guard().roots()).during(Step::OpenPlace)?;
-    refuse_core_dumps()?;
     let mut score = OomScore::open().ok();
-    rustix::thread::set_no_new_privs(true).during(Step::NoNewPrivileges)?;
-    if let Some(rules) = plan.landlock() {
-        restrict_files(rules)?;
-    }
-    sys::drop_bounding_set().during(Step::Capabilities)?;
-    sys::keep_only_ptrace().during(Step::Capabilities)?;
+    give_up_rights(plan)?;
     let pty = plan
         .wants_terminal()
         .then(Pty::open)
@@ -86,14 +80,8 @@ fn start<'a>(
     // Nothing inside may ever look into this process; `execve` takes this back
     // for the command.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).during(Step::Session)?;
-    if let (Some(pty), Some(size)) = (&pty, plan.terminal_size()) {
-        rustix::termios::tcsetwinsize(&pty.master, size).during(Step::Terminal)?;
-    }
     if let Some(pty) = &pty {
-        // The session's leader, so that the command's process group has a
-        // parent in its session: only then may a terminal stop it (Ctrl-Z).
-        rustix::process::setsid().during(Step::Session)?;
-        sys::make_controlling(pty.slave.as_fd()).during(Step::Terminal)?;
+        lead_session(plan, pty)?;
     }
     // The command starts only once the policy is live, and on record.
     wait_until_served(supervisor).during(Step::Inlets)?;
@@ -121,6 +109,28 @@ fn start<'a>(
         watchdog,
         time_limit: plan.time_limit(),
     }))
+}
+
+/// For this process and everything that it starts.
+fn give_up_rights(plan: &Plan) -> Result<(), Failure> {
+    refuse_core_dumps()?;
+    rustix::thread::set_no_new_privs(true).during(Step::NoNewPrivileges)?;
+    if let Some(rules) = plan.landlock() {
+        restrict_files(rules)?;
+    }
+    sys::drop_bounding_set().during(Step::Capabilities)?;
+    sys::keep_only_ptrace().during(Step::Capabilities)
+}
+
+/// Makes this process the leader of the terminal's session, so that the
+/// command's process group has a parent in its session: only then may a
+/// terminal stop it (Ctrl-Z).
+fn lead_session(plan: &Plan, pty: &Pty) -> Result<(), Failure> {
+    if let Some(size) = plan.terminal_size() {
+        rustix::termios::tcsetwinsize(&pty.master, size).during(Step::Terminal)?;
+    }
+    rustix::process::setsid().during(Step::Session)?;
+    sys::make_controlling(pty.slave.as_fd()).during(Step::Terminal)
 }
 
 /// Lets go of every descriptor that the caller of ringfence had open: a folder

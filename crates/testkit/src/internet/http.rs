@@ -56,7 +56,7 @@ where
         }
         let body = Body::read(&head, &mut stream).await?;
         if body.length > 0 {
-            site.visit.saw_bytes(&body.start);
+            site.visit.hear().add(&body.start);
         }
         let page = site.page(&head, &body).await;
         page.send(&mut stream, &head).await?;

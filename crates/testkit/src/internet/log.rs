@@ -81,9 +81,46 @@ impl Visit {
         }
     }
 
-    pub(super) fn saw_bytes(&self, bytes: &[u8]) {
-        const LONGEST: usize = 16 * 1024;
-        let bytes = &bytes[..bytes.len().min(LONGEST)];
-        self.saw(String::from_utf8_lossy(bytes));
+    /// For bytes that arrive in pieces, and are one thing that was seen.
+    pub(super) fn hear(&self) -> Heard<'_> {
+        Heard {
+            visit: self,
+            place: None,
+            bytes: Vec::new(),
+        }
+    }
+}
+
+/// The first bytes of a stream, however many reads they take.
+#[derive(Debug)]
+pub(super) struct Heard<'a> {
+    visit: &'a Visit,
+    /// Where they are among what the connection saw.
+    place: Option<usize>,
+    bytes: Vec<u8>,
+}
+
+impl Heard<'_> {
+    const LONGEST: usize = 16 * 1024;
+
+    pub(super) fn add(&mut self, more: &[u8]) {
+        let room = Self::LONGEST.saturating_sub(self.bytes.len());
+        if room == 0 {
+            return;
+        }
+        self.bytes.extend(more.iter().take(room));
+        let text = String::from_utf8_lossy(&self.bytes).into_owned();
+        let mut entries = self.visit.log.entries();
+        // Gone if the log was cleared in between.
+        let Some(connection) = entries.connections.get_mut(&self.visit.id) else {
+            return;
+        };
+        match self.place.and_then(|place| connection.saw.get_mut(place)) {
+            Some(seen) => *seen = text,
+            None => {
+                self.place = Some(connection.saw.len());
+                connection.saw.push(text);
+            }
+        }
     }
 }

@@ -20,14 +20,13 @@ where
 {
     let mut bytes = vec![0; 64 * 1024];
     let mut total = 0;
+    let mut said = visit.hear();
     loop {
         let length = stream.read(&mut bytes).await?;
         if length == 0 {
             break;
         }
-        if total == 0 {
-            visit.saw_bytes(&bytes[..length]);
-        }
+        said.add(&bytes[..length]);
         total += length;
         stream.write_all(&bytes[..length]).await?;
         stream.flush().await?;

@@ -27,6 +27,7 @@ pub(super) struct Section {
     pub(super) user: String,
     pub(super) start: Option<StartFigures>,
     pub(super) network: Option<NetworkFigures>,
+    pub(super) interception: Vec<Comparison>,
     pub(super) audit: Vec<Work>,
 }
 
@@ -54,7 +55,7 @@ impl Report {
     /// Sections per user with a table per subject.
     pub(super) fn markdown(&self) -> String {
         let mut text = format!(
-            "Machine: {}; {}. {} starts each, in turns.\n",
+            "Machine: {}; {}. {} starts each, in turns of changing order, with a rest before each.\n",
             self.machine, self.load, self.scale.starts
         );
         for section in &self.sections {
@@ -76,12 +77,11 @@ impl Section {
         let network = self.network.as_ref();
         let start = start.map(|figures| figures.markdown(&self.user, runs));
         let network = network.map(|figures| figures.markdown(&self.user, runs));
+        let interception = self.interception.iter();
+        let interception = interception.map(|each| comparison(each, &self.user));
         let audit = self.audit.iter().map(|work| worked(work, &self.user));
-        [start, network]
-            .into_iter()
-            .flatten()
-            .chain(audit)
-            .collect()
+        let first = [start, network].into_iter().flatten();
+        first.chain(interception).chain(audit).collect()
     }
 }
 
@@ -268,6 +268,7 @@ mod tests {
             user: "root".into(),
             start,
             network,
+            interception: Vec::new(),
             audit: Vec::new(),
         };
         Report {

@@ -1,5 +1,7 @@
 //! Time from starting a command to seeing its end. The candidates take turns,
-//! so that a slow moment of the machine hits them alike.
+//! so that a slow moment of the machine hits them alike, and each comes after
+//! each other one equally often: the kernel clears the namespaces of a command
+//! away after its end, which whoever starts next would pay for.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,6 +17,9 @@ pub(super) const COMMAND: &str = "/bin/true";
 
 /// How long one start may take before it counts as hanging.
 const LIMIT: Duration = Duration::from_secs(30);
+
+/// For what the last command left to be cleared away.
+const REST: Duration = Duration::from_millis(10);
 
 /// A command line to measure.
 #[derive(Clone, Debug)]
@@ -70,13 +75,28 @@ pub(super) struct Timing {
 /// compared with.
 pub(super) fn measure(candidates: &[Candidate], runs: usize) -> Result<Vec<Timing>> {
     let mut samples = vec![Vec::with_capacity(runs); candidates.len()];
-    for _ in 0..runs {
-        for (candidate, taken) in candidates.iter().zip(&mut samples) {
-            taken.push(candidate.time()?);
+    for turn in 0..runs {
+        for number in order(turn, candidates.len()) {
+            std::thread::sleep(REST);
+            samples[number].push(candidates[number].time()?);
         }
     }
     let names = candidates.iter().map(|candidate| candidate.name.as_str());
     Ok(summarise(names, samples))
+}
+
+/// The order of one turn, by E. J. Williams: over `2 * count` turns, each
+/// number comes directly after each other one equally often.
+fn order(turn: usize, count: usize) -> Vec<usize> {
+    let zigzag = (0..count).map(|at| {
+        let step = at.div_ceil(2);
+        if at % 2 == 1 { step } else { count - step }
+    });
+    let mut order: Vec<usize> = zigzag.map(|at| (at + turn / 2) % count).collect();
+    if turn % 2 == 1 {
+        order.reverse();
+    }
+    order
 }
 
 fn summarise<'name>(
@@ -128,6 +148,24 @@ mod tests {
             (1, 51, 91)
         );
         assert_eq!(format!("{:.1}", timings[1].ratio), "2.0");
+    }
+
+    #[test]
+    fn each_comes_after_each_other_equally_often() {
+        for count in 1..7 {
+            let mut after = std::collections::BTreeMap::new();
+            for turn in 0..2 * count {
+                let order = order(turn, count);
+                let mut sorted = order.clone();
+                sorted.sort_unstable();
+                assert_eq!(sorted, (0..count).collect::<Vec<_>>());
+                for pair in order.windows(2) {
+                    *after.entry((pair[0], pair[1])).or_insert(0) += 1;
+                }
+            }
+            assert_eq!(after.len(), count * (count - 1));
+            assert!(after.values().all(|often| *often == 2), "{after:?}");
+        }
     }
 
     #[test]

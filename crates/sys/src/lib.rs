@@ -10,6 +10,7 @@
 mod address;
 mod caps;
 mod environ;
+mod heap;
 mod idmap;
 mod interfaces;
 mod keyring;
@@ -36,6 +37,7 @@ pub use crate::caps::{
     raise_permitted as raise_permitted_capabilities,
 };
 pub use crate::environ::{environment_where, scrub_environment};
+pub use crate::heap::prepare_heap;
 pub use crate::idmap::{IdMap, IdMapping, write_maps_of, write_own_maps};
 pub use crate::interfaces::own_addresses;
 pub use crate::keyring::join_fresh_session_keyring;

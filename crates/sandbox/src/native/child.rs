@@ -87,20 +87,31 @@ fn execute(plan: &Plan) -> Result<Infallible, Errno> {
         return sys::exec(program, plan.arguments(), plan.environment());
     }
     let mut worst = Errno::NOENT;
+    let mut missing = None;
     for folder in search_path(plan).split(|byte| *byte == b':') {
         let Some(candidate) = candidate(folder, program) else {
             continue;
         };
+        // Each try to run something passes the init, which takes longer.
+        if rustix::fs::stat(&candidate).is_err() {
+            missing = Some(candidate);
+            continue;
+        }
         let Err(errno) = sys::exec(&candidate, plan.arguments(), plan.environment());
         match errno {
             Errno::NOENT | Errno::NOTDIR => {}
-            // A folder that may not be entered holds nothing to be found.
-            Errno::ACCESS if rustix::fs::stat(&candidate).is_err() => {}
             Errno::ACCESS => worst = errno,
             errno => return Err(errno),
         }
     }
-    Err(worst)
+    match missing {
+        // That it is not there is on record then, and the init has taken our
+        // listener by the time that we end.
+        Some(missing) if worst == Errno::NOENT => {
+            sys::exec(&missing, plan.arguments(), plan.environment())
+        }
+        _ => Err(worst),
+    }
 }
 
 fn search_path(plan: &Plan) -> Vec<u8> {

@@ -123,12 +123,24 @@ impl Log {
     /// Appends the last record of a run, which vouches for those that this log
     /// has written of it.
     pub fn seal(&mut self, stamp: &Stamp) -> Result<(), LogError> {
+        self.seal_after(&[], stamp)
+    }
+
+    /// Appends events and, in the same write as the last of them, the last
+    /// record of their run.
+    pub fn seal_after(&mut self, events: &[Event], stamp: &Stamp) -> Result<(), LogError> {
+        let together = events.len().saturating_sub(MOST_AT_ONCE);
+        let (first, last) = events.split_at(together);
+        self.record_all(first)?;
         let sealed = crate::event::Sealed {
             records: 0,
             mac: crate::event::Digest::ZEROS,
         };
         let like = stamp.event(EventKind::Sealed(sealed));
-        self.append(&like, |batch, key| batch.seal(&like, key))?;
+        self.append(&like, |batch, key| {
+            last.iter().try_for_each(|event| batch.push(event))?;
+            batch.seal(&like, key)
+        })?;
         self.tallies.remove(&stamp.run);
         Ok(())
     }

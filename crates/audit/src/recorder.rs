@@ -175,18 +175,15 @@ impl Recorder {
     /// Writes what was only counted so far, and the last record of the run,
     /// which vouches for all of its others. Nothing can be recorded after it.
     pub fn seal(&self) -> Result<(), LogError> {
-        let mut state = self.state();
-        let now = state.clock.now();
-        state.write_rest(now)?;
-        let stamp = state.stamp(now.wall);
-        if state.is_sealed {
-            return Ok(());
-        }
-        if let Some(log) = &mut state.log {
-            log.seal(&stamp)?;
-        }
-        state.is_sealed = true;
-        Ok(())
+        self.state().seal_after(Vec::new())
+    }
+
+    /// [`counted`](Self::counted), [`run_ended`](Self::run_ended) and
+    /// [`seal`](Self::seal), in one write.
+    pub fn close(&self, counts: Vec<CallCount>, ended: RunEnded) -> Result<(), LogError> {
+        let counts = counts.into_iter().map(EventKind::Calls);
+        let last = counts.chain([EventKind::RunEnded(ended)]).collect();
+        self.state().seal_after(last)
     }
 
     /// Records something of which there are few.
@@ -327,6 +324,24 @@ impl State {
         Ok(())
     }
 
+    fn seal_after(&mut self, last: Vec<EventKind>) -> Result<(), LogError> {
+        let now = self.clock.now();
+        self.write_rest(now)?;
+        if self.is_sealed {
+            return Ok(());
+        }
+        let stamp = self.stamp(now.wall);
+        let mut events: Vec<Event> = last.into_iter().map(|kind| stamp.event(kind)).collect();
+        if !self.secrets.is_empty() {
+            events.redact(&self.secrets);
+        }
+        if let Some(log) = &mut self.log {
+            log.seal_after(&events, &stamp)?;
+        }
+        self.is_sealed = true;
+        Ok(())
+    }
+
     fn write(&mut self, kind: EventKind, time: Timestamp) -> Result<(), LogError> {
         let event = self.stamp(time).event(kind);
         self.write_all(vec![event])
@@ -379,6 +394,7 @@ mod tests {
                 reason: ReasonCode::new("not-in-allowlist"),
                 rule: None,
                 source: None,
+                credential: None,
             };
             recorder.decision(decided).unwrap();
         }

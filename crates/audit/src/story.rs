@@ -175,6 +175,10 @@ impl Teller {
             let line = self.connection(group);
             line.count = line.count.saturating_add(count);
             line.rule = group.rule.as_ref().map(ToString::to_string);
+            if let Some(credential) = &group.credential {
+                line.credential = Some(credential.to_string());
+                line.credential_count = line.credential_count.saturating_add(count);
+            }
         }
     }
 
@@ -188,6 +192,8 @@ impl Teller {
             bytes_up: 0,
             bytes_down: 0,
             rule: None,
+            credential: None,
+            credential_count: 0,
         })
     }
 

@@ -3,6 +3,7 @@
 //! What cannot be recorded does not happen: a start that is not on record is
 //! none, and a sandbox whose calls cannot be recorded any more is ended.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -65,6 +66,8 @@ impl EvidenceError {
 /// A run on record.
 pub(crate) struct Evidence {
     recorder: Arc<Recorder>,
+    /// Told once, at the end, and written with it.
+    counts: RefCell<Vec<CallCount>>,
 }
 
 impl Evidence {
@@ -79,6 +82,7 @@ impl Evidence {
             Recorder::new(log, run, request.name.as_deref()).observed_by(request.observer);
         Ok(Self {
             recorder: Arc::new(recorder),
+            counts: RefCell::default(),
         })
     }
 
@@ -137,9 +141,7 @@ impl Evidence {
         if !calls.is_empty() {
             self.recorder.calls(calls)?;
         }
-        if !counts.is_empty() {
-            self.recorder.counted(counts)?;
-        }
+        self.counts.borrow_mut().extend(counts);
         Ok(())
     }
 
@@ -164,30 +166,29 @@ impl Evidence {
     /// Writes down how the run ended, and seals it.
     pub(crate) fn seal(&self, report: &Report) -> Result<(), EvidenceError> {
         let counted: u64 = report.refusals.iter().map(|refusal| refusal.count).sum();
-        self.recorder.run_ended(RunEnded {
+        let ended = RunEnded {
             code: i32::from(report.exit.code),
             reason: Text::new(reason(report.exit.reason)),
             signal: report.exit.signal,
             duration_ms: report.duration_ms,
             peaks: report.limits.iter().filter_map(peak).collect(),
             refusals: counted.saturating_add(report.more_refusals),
-        })?;
-        self.recorder.seal()?;
-        Ok(())
+        };
+        Ok(self.recorder.close(self.counts.take(), ended)?)
     }
 
     /// Seals a run that has no end to tell of, so that it does not look cut off.
     /// That this failed would not make it more of an error than it is.
     pub(crate) fn abandon(&self, reason: &str) {
-        let ended = self.recorder.run_ended(RunEnded {
+        let ended = RunEnded {
             code: 125,
             reason: Text::new(reason),
             signal: None,
             duration_ms: 0,
             peaks: Vec::new(),
             refusals: 0,
-        });
-        let _ = ended.and_then(|()| self.recorder.seal());
+        };
+        let _ = self.recorder.close(self.counts.take(), ended);
     }
 
     pub(crate) fn totals(&self) -> Totals {

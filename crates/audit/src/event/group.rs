@@ -70,6 +70,9 @@ pub struct Group {
     /// Where that rule was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Text<1024>>,
+    /// The credentials that the requests get.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<Text<1024>>,
 }
 
 /// Events that were counted and not written one by one.
@@ -104,6 +107,7 @@ impl Group {
             reason: Some(decided.reason.clone()),
             rule: decided.rule.clone(),
             source: decided.source.clone(),
+            credential: decided.credential.clone(),
             ..Self::unnamed(Subject::Decision, decided.verdict)
         }
     }
@@ -180,6 +184,7 @@ impl Group {
             reason: None,
             rule: None,
             source: None,
+            credential: None,
         }
     }
 

@@ -145,6 +145,10 @@ pub struct Decided {
     /// Where that rule was written: the layer and its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Text<1024>>,
+    /// The credentials that the request gets, each by its service and how it is
+    /// attached; never their values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<Text<1024>>,
 }
 
 impl Decided {
@@ -173,6 +177,7 @@ impl Decided {
                 .source
                 .as_ref()
                 .map(|source| Text::new(&source.to_string())),
+            credential: None,
         }
     }
 }

@@ -44,11 +44,11 @@ macro_rules! redact_fields {
 redact_fields! {
     RunStarted { command, working_folder }
     Process { executable }
-    Decided { process, host, method, path, rule, source }
+    Decided { process, host, method, path, rule, source, credential }
     Closed { host }
     Call { call, paths, argv, rule }
     Summary { group }
-    Group { call, place, host, rule, source }
+    Group { call, place, host, rule, source, credential }
     LimitReached { evidence }
 }
 

@@ -37,6 +37,10 @@ pub struct ConnectionLine {
     pub bytes_down: u64,
     /// The rule that allowed it.
     pub rule: Option<String>,
+    /// The credential that was added last, by its service and how.
+    pub credential: Option<String>,
+    /// How many requests got one.
+    pub credential_count: u64,
 }
 
 /// What was done to a file, or to several in a folder.

@@ -211,7 +211,10 @@ prop_compose! {
         (host, address, port) in (option::of(hostile()), any::<Option<IpAddr>>(), any::<u16>()),
         (method, path) in (option::of(hostile()), option::of(hostile())),
         reason in prop::sample::select(Reason::ALL.to_vec()),
-        (rule, source) in (option::of(hostile()), option::of(hostile())),
+        (rule, source, credential) in option::of((hostile(), hostile(), hostile())).prop_map(|texts| match texts {
+            Some((rule, source, credential)) => (Some(rule), Some(source), Some(credential)),
+            None => (None, None, None),
+        }),
     ) -> Decided {
         Decided {
             connection: ConnectionId(connection),
@@ -227,6 +230,7 @@ prop_compose! {
             reason: reason.into(),
             rule: rule.as_deref().map(Text::new),
             source: source.as_deref().map(Text::new),
+            credential: credential.as_deref().map(Text::new),
         }
     }
 }

@@ -140,6 +140,27 @@ fn a_run_is_told_from_its_start_to_its_seal() {
 }
 
 #[test]
+fn a_run_is_closed_with_all_that_is_left_and_its_seal() {
+    let folder = Folder::new();
+    let (recorder, _) = recorder(&folder);
+    let counts = (0..300).map(|count| CallCount {
+        call: "read".into(),
+        count,
+        first: start(),
+        last: start(),
+    });
+    recorder.close(counts.collect(), ended()).unwrap();
+    // Twice is as good as once.
+    recorder.close(Vec::new(), ended()).unwrap();
+    let (events, _) = read(folder.path());
+    let kinds: Vec<String> = events.iter().map(kind).collect();
+    assert_eq!(kinds.len(), 302);
+    assert_eq!(kinds[299..], ["calls", "run-ended", "sealed"]);
+    let found = verify(folder.path()).unwrap();
+    assert!(found.is_fine() && found.sealed_runs == 1, "{found:?}");
+}
+
+#[test]
 fn nothing_is_recorded_after_the_seal() {
     let folder = Folder::new();
     let (recorder, _) = recorder(&folder);
@@ -406,6 +427,7 @@ proptest! {
             path: Some(PathText::new(&format!("/{}", texts[5]))),
             rule: Some(Text::new(&texts[6])),
             source: Some(Text::new(&texts[7])),
+            credential: None,
             ..refused("a.example.org")
         };
         // Enough to have a summary too.

@@ -34,6 +34,7 @@ pub(crate) fn refused(host: &str) -> Decided {
         reason: ReasonCode::new("not-in-allowlist"),
         rule: None,
         source: None,
+        credential: None,
     }
 }
 

@@ -31,6 +31,7 @@ impl Exit {
             reason: ReasonCode::new(CODE),
             rule: None,
             source: None,
+            credential: None,
         };
         // It is refused either way.
         let _ = self.recorder.decision(decided);

@@ -126,7 +126,17 @@ fn connection(line: &ConnectionLine) -> Vec<String> {
         format!("×{}", line.count),
         format!("{} bytes up, {} down", line.bytes_up, line.bytes_down),
         line.rule.clone().unwrap_or_default(),
+        credential(line),
     ]
+}
+
+fn credential(line: &ConnectionLine) -> String {
+    line.credential.as_ref().map_or_else(String::new, |added| {
+        let times = times(line.credential_count);
+        format!("credential added: {added} {times}")
+            .trim_end()
+            .to_owned()
+    })
 }
 
 fn file(line: &FileLine) -> Vec<String> {

@@ -18,6 +18,7 @@ pub(super) struct Row {
     rule: Option<String>,
     source: Option<String>,
     reason: Option<String>,
+    credential: Option<String>,
     count: u64,
     first_seen: Timestamp,
     last_seen: Timestamp,
@@ -32,23 +33,26 @@ impl Row {
             rule: group.rule.as_ref().map(ToString::to_string),
             source: group.source.as_ref().map(ToString::to_string),
             reason: group.reason.as_ref().map(ToString::to_string),
+            credential: group.credential.as_ref().map(ToString::to_string),
             count: seen.count,
             first_seen: seen.first,
             last_seen: seen.last,
         }
     }
 
-    fn cells(&self) -> Vec<String> {
+    /// With a column for credentials where there are any.
+    fn cells(&self, credentials: bool) -> Vec<String> {
         let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-        vec![
+        let mut cells = vec![
             self.host.clone(),
             self.via.map_or("-", Via::as_str).to_owned(),
             self.verdict.as_str().to_owned(),
             or_dash(&self.rule),
             or_dash(&self.reason),
-            self.count.to_string(),
-            self.last_seen.to_seconds(),
-        ]
+        ];
+        cells.extend(credentials.then(|| or_dash(&self.credential)));
+        cells.extend([self.count.to_string(), self.last_seen.to_seconds()]);
+        cells
     }
 }
 
@@ -62,18 +66,13 @@ pub(super) fn rows(grouped: Grouped) -> Vec<Row> {
 }
 
 pub(super) fn table(rows: &[Row]) -> String {
-    let head = [
-        "HOST",
-        "VIA",
-        "VERDICT",
-        "RULE",
-        "REASON",
-        "COUNT",
-        "LAST SEEN",
-    ];
-    let head = head.map(str::to_owned).to_vec();
+    let credentials = rows.iter().any(|row| row.credential.is_some());
+    let mut head = vec!["HOST", "VIA", "VERDICT", "RULE", "REASON"];
+    head.extend(credentials.then_some("CREDENTIAL"));
+    head.extend(["COUNT", "LAST SEEN"]);
+    let head = head.into_iter().map(str::to_owned).collect();
     let cells: Vec<Vec<String>> = std::iter::once(head)
-        .chain(rows.iter().map(Row::cells))
+        .chain(rows.iter().map(|row| row.cells(credentials)))
         .collect();
     output::columns(&cells)
 }

@@ -1,9 +1,11 @@
-//! Our own format: whatever is read resolves or is refused, and `explain` agrees with `decide`.
+//! Our own format: whatever is read resolves or is refused, `explain` agrees with `decide`, and a
+//! credential goes only where the connection is looked into.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use ringfence_policy::{
-    LayerKind, Origin, PathContext, Request, Target, decide, explain, read_toml, read_yaml, resolve,
+    LayerKind, Origin, PathContext, Request, Scheme, Target, attachments, decide, explain,
+    read_toml, read_yaml, resolve,
 };
 
 const TARGETS: [&str; 4] = [
@@ -36,10 +38,10 @@ fuzz_target!(|text: &str| {
                 continue;
             };
             let request = Request::connect(&target, 443);
-            assert_eq!(
-                explain(&policy, &request).decision,
-                decide(&policy, &request)
-            );
+            let decision = decide(&policy, &request);
+            assert_eq!(explain(&policy, &request).decision, decision);
+            let bound = !attachments(&policy, &request, Scheme::Https).is_empty();
+            assert!(!bound || !decision.is_allowed() || decision.needs_inspection);
         }
     }
 });

@@ -3,10 +3,12 @@
 //! [`decide`] and [`explain`] run the same evaluation; `explain` keeps the trace that `decide`
 //! drops. No other code in the project may answer this question.
 
+mod attach;
 mod evaluate;
 mod explain;
 mod reason;
 mod request;
+mod suggest;
 mod trace;
 
 use serde::Serialize;
@@ -14,9 +16,11 @@ use serde::Serialize;
 use crate::origin::Origin;
 use crate::policy::{Policy, Resolved};
 
-pub use explain::{Explanation, Suggestion, SuggestionFormat, explain};
+pub use attach::{Attachment, CredentialView, attachments, judges_paths};
+pub use explain::{Explanation, explain};
 pub use reason::Reason;
 pub use request::{Request, RequestView};
+pub use suggest::{Suggestion, SuggestionFormat};
 pub use trace::{Considered, Effect, ListName, Outcome};
 
 /// Yes or no.
@@ -41,8 +45,8 @@ pub struct Decision {
     pub rule: Option<String>,
     /// Where that rule was written.
     pub source: Option<Origin>,
-    /// Allowed only as far as every request inside is judged too: the connection must be looked
-    /// into, and refused where that is not possible.
+    /// Allowed only as far as every request inside is judged too, or gets its credential: the
+    /// connection must be looked into, and refused where that is not possible.
     pub needs_inspection: bool,
     /// What the rule's author wants people to read.
     pub message: Option<String>,

@@ -17,15 +17,18 @@ pub struct Environment {
     pub set: BTreeMap<String, Sourced<String>>,
     /// Names that hold a placeholder inside; the value stays outside.
     pub managed: Vec<Sourced<String>>,
+    /// Names that are never taken from outside: where a secret stands, or may stand.
+    pub withheld: Vec<Sourced<String>>,
     /// Every variable passes, as srt does.
     pub pass_all: bool,
 }
 
 impl Environment {
-    /// True when `name` is taken from outside. A managed name never is.
+    /// True when `name` is taken from outside. A managed or withheld name never is.
     pub fn passes(&self, name: &str) -> bool {
-        let managed = self.managed.iter().any(|own| own.value == name);
-        !managed && (self.pass_all || self.pass.iter().any(|own| covers_name(own, name)))
+        let mut kept_out = self.managed.iter().chain(&self.withheld);
+        !kept_out.any(|own| own.value == name)
+            && (self.pass_all || self.pass.iter().any(|own| covers_name(own, name)))
     }
 }
 

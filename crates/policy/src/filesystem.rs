@@ -49,6 +49,24 @@ pub struct Filesystem {
     pub protect: Vec<Sourced<ProtectedName>>,
     /// Entries taken out of the protected names, and parts of git's folder that may be written.
     pub unprotect: Vec<Sourced<String>>,
+    /// Files that show a placeholder instead of a secret.
+    pub masked: Vec<Sourced<MaskedFile>>,
+}
+
+/// A file whose secret is replaced inside: the file as a whole, or the part that the credential's
+/// `extract` finds.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+pub struct MaskedFile {
+    /// The file, absolute.
+    pub path: PathBuf,
+    /// Service of the credential that the secret belongs to.
+    pub service: String,
+}
+
+impl fmt::Display for MaskedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (credential {})", self.path.display(), self.service)
+    }
 }
 
 /// A name that is protected at any depth below a writable place, with all below it.

@@ -2,6 +2,7 @@
 //!
 //! A lookup touches the labels of the name or the prefix lengths in use, never every rule.
 
+mod bindings;
 mod blocks;
 mod names;
 
@@ -11,6 +12,7 @@ use crate::host::HostName;
 use crate::origin::Sourced;
 use crate::rule::{AllowRule, DenyRule, Destination};
 
+pub(crate) use bindings::BindingIndex;
 use blocks::BlockIndex;
 use names::NameTrie;
 

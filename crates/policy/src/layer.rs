@@ -2,17 +2,18 @@
 //!
 //! A list that is `None` was not written; an empty one was, which matters in a ceiling.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::audit::AuditLevel;
-use crate::credential::CredentialBinding;
-use crate::filesystem::{ProtectedName, ReadScope};
+use crate::credential::Credential;
+use crate::filesystem::{MaskedFile, ProtectedName, ReadScope};
 use crate::limits::Limits;
 use crate::note::Note;
-use crate::origin::{Authority, Origin, Sourced};
+use crate::origin::{Authority, LayerKind, Origin, Sourced};
 use crate::path::PathRule;
 use crate::port::Port;
 use crate::rule::{AllowRule, DenyRule, NetworkMode};
@@ -32,8 +33,12 @@ pub struct Layer {
     pub limits: Limits,
     /// Environment rules.
     pub environment: EnvironmentLayer,
-    /// Credential bindings.
-    pub credentials: Option<Vec<Sourced<CredentialBinding>>>,
+    /// Credentials.
+    pub credentials: Option<Vec<Sourced<Credential>>>,
+    /// Services whose credentials the operator approved, where this layer needs that.
+    pub approved: BTreeSet<String>,
+    /// Where the text lies; code that ran earlier may have written what lies in a working folder.
+    pub kept: Kept,
     /// How much is recorded.
     pub audit: Option<Sourced<AuditLevel>>,
     /// What request layers may do.
@@ -53,6 +58,8 @@ impl Layer {
             limits: Limits::default(),
             environment: EnvironmentLayer::default(),
             credentials: None,
+            approved: BTreeSet::new(),
+            kept: Kept::Outside,
             audit: None,
             requests: None,
             notes: Vec::new(),
@@ -68,10 +75,39 @@ impl Layer {
         }
     }
 
+    /// Approves this layer's credential for `service`: it counts like the operator's own.
+    pub fn approve(&mut self, service: &str) {
+        self.approved.insert(service.to_owned());
+    }
+
+    /// True when credentials of this layer are withheld until they are approved: those of request
+    /// layers and of files in the working folder, and those of kits and skills whoever named them.
+    pub fn asks_for_credentials(&self) -> bool {
+        let foreign = matches!(self.origin.layer, LayerKind::Kit | LayerKind::Skill);
+        foreign || self.authority == Authority::Request || self.kept == Kept::InWorkingFolder
+    }
+
+    /// The services that this layer asks for and that were not approved.
+    pub fn unapproved_services(&self) -> impl Iterator<Item = &str> {
+        let asked = self.credentials.iter().flatten();
+        let asked = asked.filter(|_| self.asks_for_credentials());
+        let asked = asked.map(|credential| credential.service.as_str());
+        asked.filter(|service| !self.approved.contains(*service))
+    }
+
     /// Pairs `value` with this layer's origin.
     pub(crate) fn sourced<T>(&self, value: T) -> Sourced<T> {
         Sourced::new(value, self.origin.clone())
     }
+}
+
+/// Where the text of a layer lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// Where no sandbox writes.
+    Outside,
+    /// In the working folder.
+    InWorkingFolder,
 }
 
 /// Network part of a layer.
@@ -85,6 +121,8 @@ pub struct NetworkLayer {
     pub deny: Vec<Sourced<DenyRule>>,
     /// Ports of the host's own loopback.
     pub host_ports: Option<Vec<Sourced<Port>>>,
+    /// Further root certificates for TLS with servers: PEM files.
+    pub authorities: Option<Vec<Sourced<PathBuf>>>,
 }
 
 /// Filesystem part of a layer.
@@ -104,6 +142,8 @@ pub struct FilesystemLayer {
     pub protect: Vec<Sourced<ProtectedName>>,
     /// Entries taken out of the protected names.
     pub unprotect: Vec<Sourced<String>>,
+    /// Files that show a placeholder instead of a secret.
+    pub masked: Vec<Sourced<MaskedFile>>,
 }
 
 /// Environment part of a layer.
@@ -117,6 +157,8 @@ pub struct EnvironmentLayer {
     pub set: BTreeMap<String, Sourced<String>>,
     /// Names that hold a placeholder inside.
     pub managed: Vec<Sourced<String>>,
+    /// Names that are never taken from outside.
+    pub withhold: Vec<Sourced<String>>,
 }
 
 /// What the operator lets request layers do.
@@ -125,7 +167,7 @@ pub struct EnvironmentLayer {
 pub enum RequestRule {
     /// They narrow; what they ask for beyond the operator's rules stays pending.
     Narrow,
-    /// They count like the operator's own layers, except for metadata addresses, protected names
-    /// and this setting.
+    /// They count like the operator's own layers, except for metadata addresses, protected names,
+    /// root certificates, credentials and this setting.
     Allow,
 }

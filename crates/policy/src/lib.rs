@@ -29,18 +29,22 @@ mod source;
 
 pub use address::{AddressClass, Cidr, CidrError, embedded_v4, judged, special_range};
 pub use audit::AuditLevel;
-pub use credential::{CredentialBinding, CredentialError, HeaderFormat};
+pub use credential::{
+    Attach, Binding, Credential, CredentialError, Extract, ExtractError, HeaderFormat, Scheme,
+    SecretSource, Unmatched,
+};
 pub use decide::{
-    Considered, Decision, Effect, Explanation, ListName, Outcome, Reason, Request, RequestView,
-    Suggestion, SuggestionFormat, Verdict, decide, explain,
+    Attachment, Considered, CredentialView, Decision, Effect, Explanation, ListName, Outcome,
+    Reason, Request, RequestView, Suggestion, SuggestionFormat, Verdict, attachments, decide,
+    explain, judges_paths,
 };
 pub use environment::{EnvError, Environment};
-pub use filesystem::{Filesystem, ProtectedName, ReadScope};
+pub use filesystem::{Filesystem, MaskedFile, ProtectedName, ReadScope};
 pub use host::{
     Dialect, HOST_ALIAS, HostName, HostNameError, HostPattern, PatternError, Target, TargetError,
 };
 pub use http::{HttpPath, HttpPathError, Method, MethodError, PathPattern, PathPatternError};
-pub use layer::{EnvironmentLayer, FilesystemLayer, Layer, NetworkLayer, RequestRule};
+pub use layer::{EnvironmentLayer, FilesystemLayer, Kept, Layer, NetworkLayer, RequestRule};
 pub use limits::{
     ByteSize, Cores, CoresError, Count, CountError, Limits, SizeError, SpanError, TimeSpan,
 };
@@ -55,7 +59,10 @@ pub use rule::{
     AllowRule, DenyRule, DenyScope, Destination, Endpoint, EntryError, NetworkMode, Reach, Side,
 };
 pub use source::{
-    CompatibilityMode, Fault, FlagLayer, FlagLimits, Profile, SourceError, SrtError, SrtFault,
-    SrtSettings, SrtSource, UnknownName, base_layer, builtin_layers, mode_layer, profile_layer,
-    read_srt, read_toml, read_variables, read_yaml, srt_settings, variables,
+    Arguments, Change, CompatibilityMode, CredentialSurface, Difference, Existing, Fault,
+    FlagLayer, FlagLimits, InstallStep, Kit, KitEntryOf, KitFault, KitFile, KitKind, KitPath,
+    KitRoot, KitSchema, Profile, SourceError, SrtError, SrtFault, SrtSettings, SrtSource,
+    StartupStep, Surface, UnknownName, base_layer, builtin_layers, declared_arguments, mode_layer,
+    profile_layer, read_kit, read_srt, read_toml, read_variables, read_yaml, srt_settings,
+    variables,
 };

@@ -94,6 +94,17 @@ pub(crate) fn parse_as(
     }
 }
 
+/// Reads one path whose characters mean themselves.
+pub(crate) fn literal(text: &str, context: &PathContext) -> Result<PathBuf, PathRuleError> {
+    if text.is_empty() {
+        return Err(PathRuleError::Empty);
+    }
+    if text.contains('\0') {
+        return Err(PathRuleError::Nul(text.to_owned()));
+    }
+    expand(text, context)
+}
+
 /// `dir/**` and `dir/` are the folder.
 fn without_everything_below(text: &str) -> &str {
     let cut = text.strip_suffix("/**").unwrap_or(text);

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use serde::{Serialize, Serializer};
 
 use crate::audit::AuditLevel;
-use crate::credential::CredentialBinding;
+use crate::credential::{Credential, Scheme};
 use crate::environment::Environment;
 use crate::filesystem::Filesystem;
-use crate::index::RuleIndex;
+use crate::index::{BindingIndex, RuleIndex};
 use crate::limits::Limits;
 use crate::note::Note;
 use crate::origin::{Origin, Sourced};
@@ -40,7 +41,11 @@ pub struct Policy {
     pub(crate) filesystem: Filesystem,
     pub(crate) limits: Limits,
     pub(crate) environment: Environment,
-    pub(crate) credentials: Vec<Sourced<CredentialBinding>>,
+    pub(crate) credentials: Vec<Sourced<Credential>>,
+    pub(crate) withheld: Vec<Sourced<Credential>>,
+    pub(crate) authorities: Vec<Sourced<PathBuf>>,
+    #[serde(skip)]
+    pub(crate) bindings: BindingIndex,
     pub(crate) audit: Sourced<AuditLevel>,
     pub(crate) notes: Vec<Note>,
     #[serde(skip)]
@@ -139,9 +144,32 @@ impl Resolved<Policy> {
         &self.0.environment
     }
 
-    /// Credential bindings.
-    pub fn credentials(&self) -> &[Sourced<CredentialBinding>] {
+    /// Credentials that requests get. Where two would fill one place of a request, the earlier one
+    /// counts: stronger layers come first.
+    pub fn credentials(&self) -> &[Sourced<Credential>] {
         &self.0.credentials
+    }
+
+    /// Credentials that were asked for and not approved, or that the ceiling took away. Their
+    /// variables are not taken from outside.
+    pub fn withheld(&self) -> &[Sourced<Credential>] {
+        &self.0.withheld
+    }
+
+    /// Further root certificates for TLS with servers: PEM files, absolute.
+    pub fn authorities(&self) -> &[Sourced<PathBuf>] {
+        &self.0.authorities
+    }
+
+    /// True when TLS to some destination is looked into: a credential goes there, a rule names
+    /// methods or paths, or a rule says so.
+    pub fn intercepts(&self) -> bool {
+        let mut bindings = self.0.credentials.iter().flat_map(|own| &own.bindings);
+        let carries = bindings.any(|own| own.scheme == Scheme::Https);
+        let sides = [Some(&self.0.network), self.0.ceiling.as_ref()];
+        let mut rules = sides.into_iter().flatten().flat_map(Network::allow);
+        let looks = rules.any(|rule| rule.inspect || rule.is_restricted());
+        (carries || looks) && !self.network_is_closed()
     }
 
     /// How much is recorded.

@@ -58,6 +58,24 @@ impl PortSet {
         Self(vec![(80, 80), (443, 443)])
     }
 
+    /// 443: where a credential goes that names no port.
+    pub fn https() -> Self {
+        Self(vec![(443, 443)])
+    }
+
+    /// The ports of both.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        let ranges = self.ranges().chain(other.ranges());
+        Self::from_ranges(ranges.filter_map(|(low, high)| Port::new(low).zip(Port::new(high))))
+    }
+
+    /// True when no port is in both.
+    pub fn is_disjoint(&self, other: &Self) -> bool {
+        let apart = |a: (u16, u16), b: (u16, u16)| a.1 < b.0 || b.1 < a.0;
+        self.ranges().all(|a| other.ranges().all(|b| apart(a, b)))
+    }
+
     /// One port.
     pub fn single(port: Port) -> Self {
         Self(vec![(port.get(), port.get())])

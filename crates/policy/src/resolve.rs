@@ -5,6 +5,7 @@
 
 mod ceiling;
 mod check;
+mod credentials;
 mod error;
 mod merge;
 mod narrow;
@@ -25,6 +26,7 @@ pub fn resolve(
 ) -> Result<Resolved<Policy>, PolicyError> {
     refuse_unsupported(layers.iter().chain(&ceiling))?;
     layers.sort_by_key(|layer| layer.origin.layer);
+    let unapproved = layers.iter_mut().flat_map(narrow::unapproved).collect();
     let counted =
         |layer: &Layer, rule| layer.authority == Authority::Operator || rule == RequestRule::Allow;
     let rule = request_rule(&layers);
@@ -36,6 +38,7 @@ pub fn resolve(
     for layer in asked {
         draft.narrow(layer)?;
     }
+    draft.withhold(unapproved);
     if let Some(ceiling) = ceiling {
         draft.cap(ceiling)?;
     }

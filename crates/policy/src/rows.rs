@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use serde::Serialize;
 
+use crate::credential::Credential;
 use crate::limits::Limits;
 use crate::origin::{Origin, Sourced};
 use crate::policy::{Network, Policy, Resolved};
@@ -23,22 +24,17 @@ pub struct Row {
 pub fn rows(policy: &Resolved<Policy>) -> Vec<Row> {
     let mut table = Table::default();
     table.network(policy.network());
+    for file in policy.authorities() {
+        table.push("network.authorities", file.value.display(), &file.origin);
+    }
     if let Some(ceiling) = policy.ceiling_network() {
         table.ceiling(ceiling);
     }
     table.filesystem(policy);
     table.limits(policy.limits());
     table.environment(policy);
-    for binding in policy.credentials() {
-        let hosts: Vec<String> = binding.hosts.iter().map(ToString::to_string).collect();
-        let entry = format!(
-            "{}: {} to {}",
-            binding.service,
-            binding.env,
-            hosts.join(", ")
-        );
-        table.push("credentials", entry, &binding.origin);
-    }
+    table.credentials("credentials", policy.credentials());
+    table.credentials("credentials.withheld", policy.withheld());
     table.push(
         "audit.level",
         policy.audit().as_str(),
@@ -102,6 +98,23 @@ impl Table {
         self.list("filesystem.write.deny", &filesystem.write_deny);
         self.list("filesystem.protect", &filesystem.protect);
         self.list("filesystem.write.unprotect", &filesystem.unprotect);
+        self.list("filesystem.masked", &filesystem.masked);
+    }
+
+    /// One row for each binding: the sources, and how and where the secret goes.
+    fn credentials(&mut self, section: &'static str, credentials: &[Sourced<Credential>]) {
+        for credential in credentials {
+            let sources: Vec<String> = credential.sources.iter().map(ToString::to_string).collect();
+            let from = sources.join(", then ");
+            if credential.bindings.is_empty() {
+                let entry = format!("{}: {from}, nowhere", credential.service);
+                self.push(section, entry, &credential.origin);
+            }
+            for binding in &credential.bindings {
+                let entry = format!("{}: {from}, {binding}", credential.service);
+                self.push(section, entry, &credential.origin);
+            }
+        }
     }
 
     fn limits(&mut self, limits: &Limits) {
@@ -132,5 +145,6 @@ impl Table {
             );
         }
         self.list("environment.managed", &environment.managed);
+        self.list("environment.withheld", &environment.withheld);
     }
 }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::address::Cidr;
-use crate::host::HostPattern;
+use crate::host::{HostName, HostPattern};
 use crate::http::{Method, PathPattern};
 use crate::port::PortSet;
 
@@ -106,6 +106,9 @@ pub struct AllowRule {
     pub paths: Option<Vec<PathPattern>>,
     /// Look inside TLS even though nothing in the rule needs it.
     pub inspect: bool,
+    /// Names whose TLS is left alone although `inspect` is set.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub except: Vec<HostPattern>,
     /// Where the name's addresses may lie.
     pub reach: Reach,
 }
@@ -119,6 +122,7 @@ impl AllowRule {
             methods: None,
             paths: None,
             inspect: false,
+            except: Vec::new(),
             reach: Reach::Public,
         }
     }
@@ -126,6 +130,12 @@ impl AllowRule {
     /// True when the rule can only be held by looking at requests.
     pub fn is_restricted(&self) -> bool {
         self.methods.is_some() || self.paths.is_some()
+    }
+
+    /// True when TLS to `name` is looked into because the rule says so.
+    pub(crate) fn asks_to_inspect(&self, name: Option<&HostName>) -> bool {
+        let left_alone = |name: &HostName| self.except.iter().any(|pattern| pattern.matches(name));
+        self.inspect && !name.is_some_and(left_alone)
     }
 
     /// True when everything `other` allows is allowed by `self`.
@@ -151,6 +161,13 @@ impl fmt::Display for AllowRule {
         if let Some(paths) = &self.paths {
             let list: Vec<&str> = paths.iter().map(PathPattern::as_str).collect();
             write!(f, " {}", list.join(","))?;
+        }
+        if self.inspect {
+            f.write_str(" inspect")?;
+        }
+        if !self.except.is_empty() {
+            let list: Vec<String> = self.except.iter().map(ToString::to_string).collect();
+            write!(f, " except {}", list.join(","))?;
         }
         Ok(())
     }

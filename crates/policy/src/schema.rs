@@ -3,7 +3,7 @@
 use schemars::schema_for;
 use serde_json::Value;
 
-use crate::source::{PolicyDocument, SrtSettings};
+use crate::source::{KitV1, KitV2, PolicyDocument, SrtSettings};
 
 /// Schema of our own policy format.
 pub fn policy() -> Value {
@@ -13,6 +13,16 @@ pub fn policy() -> Value {
 /// Schema of srt settings.
 pub fn srt_settings() -> Value {
     schema_for!(SrtSettings).to_value()
+}
+
+/// Schema of a sandbox kit's `spec.yaml`, version 1.
+pub fn kit_v1() -> Value {
+    schema_for!(KitV1).to_value()
+}
+
+/// Schema of a sandbox kit's `spec.yaml`, version 2.
+pub fn kit_v2() -> Value {
+    schema_for!(KitV2).to_value()
 }
 
 #[cfg(test)]
@@ -34,5 +44,10 @@ mod tests {
             serde_json::json!(["network", "filesystem"])
         );
         assert!(srt["$defs"]["SrtNetwork"]["properties"]["allowedDomains"].is_object());
+        assert!(kit_v1()["properties"]["network"].is_object());
+        assert_eq!(
+            kit_v2()["required"],
+            serde_json::json!(["schemaVersion", "kind", "name"])
+        );
     }
 }

@@ -7,6 +7,7 @@ mod builtin;
 mod document;
 mod error;
 mod flags;
+mod kit;
 mod native;
 mod srt;
 pub mod variables;
@@ -16,9 +17,15 @@ pub use builtin::{
 };
 pub use error::{Fault, SourceError};
 pub use flags::{FlagLayer, FlagLimits};
+pub use kit::{
+    Arguments, Change, CredentialSurface, Difference, Existing, InstallStep, Kit, KitEntryOf,
+    KitFault, KitFile, KitKind, KitPath, KitRoot, KitSchema, StartupStep, Surface,
+    declared_arguments, read_kit,
+};
 pub use native::{read_toml, read_yaml};
 pub use srt::settings::{self as srt_settings, SrtSettings};
 pub use srt::{SrtError, SrtFault, SrtSource, read_srt};
 pub use variables::read_variables;
 
+pub(crate) use kit::{KitV1, KitV2};
 pub(crate) use native::PolicyDocument;

@@ -3,6 +3,8 @@
 
 #[path = "suite/ceiling.rs"]
 mod ceiling;
+#[path = "suite/credentials.rs"]
+mod credentials;
 #[path = "suite/decisions.rs"]
 mod decisions;
 #[path = "suite/differential.rs"]
@@ -17,5 +19,7 @@ mod names;
 mod properties;
 #[path = "suite/requests.rs"]
 mod requests;
+#[path = "suite/srt_credentials.rs"]
+mod srt_credentials;
 #[path = "suite/support.rs"]
 mod support;

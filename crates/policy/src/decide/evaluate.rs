@@ -7,6 +7,7 @@
 use std::fmt::Display;
 use std::net::IpAddr;
 
+use super::attach::is_bound;
 use super::reason::Reason;
 use super::request::Request;
 use super::trace::{Effect, ListName, Outcome, Trace};
@@ -21,7 +22,10 @@ use crate::rule::{AllowRule, DenyRule, DenyScope, Destination, NetworkMode, Reac
 pub(super) fn evaluate(policy: &Policy, request: &Request<'_>, trace: &mut impl Trace) -> Decision {
     let layers = Side::new(ListName::Policy, &policy.network, policy, request);
     let granted = match layers.judge(trace) {
-        Ok(granted) => granted,
+        Ok(granted) => Decision {
+            needs_inspection: granted.needs_inspection || is_bound(policy, request),
+            ..granted
+        },
         Err(refusal) => return refusal,
     };
     let Some(network) = &policy.ceiling else {
@@ -213,7 +217,9 @@ impl<'a> Side<'a> {
             return Err(nearest_miss(&outcomes, missing));
         }
         let free = open || fitting.iter().any(|rule| !rule.is_restricted());
-        let asked = fitting.iter().any(|rule| rule.inspect);
+        let asked = fitting
+            .iter()
+            .any(|rule| rule.asks_to_inspect(self.request.host));
         Ok(Fit {
             needs_inspection: !free || asked,
             rules: fitting,

@@ -14,7 +14,8 @@ use thiserror::Error;
 pub struct HttpPath(String);
 
 impl HttpPath {
-    /// Normalises the path of a request target (origin form; query and fragment are dropped).
+    /// Normalises the path of a request target (origin form; query and fragment are dropped). The
+    /// `*` of `OPTIONS *` is no path: where rules name paths, none of them covers it.
     pub fn normalise(target: &str) -> Result<Self, HttpPathError> {
         let raw = target.split(['?', '#']).next().unwrap_or_default();
         if !raw.starts_with('/') {
@@ -43,6 +44,31 @@ impl HttpPath {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The path as it is sent, without a query: the normal form, encoded again where it must be.
+    /// Whoever judges a path sends this one, so that the server acts on what was judged.
+    pub fn to_target(&self) -> String {
+        let mut target = String::with_capacity(self.0.len());
+        for byte in self.0.bytes() {
+            if byte == b'/' || stays_plain(byte) {
+                target.push(char::from(byte));
+            } else {
+                target.push('%');
+                target.extend(hex_digits(byte));
+            }
+        }
+        target
+    }
+}
+
+/// RFC 3986 `pchar` without `;` and `%`, which have a meaning in paths.
+fn stays_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,=:@".contains(&byte)
+}
+
+fn hex_digits(byte: u8) -> [char; 2] {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    [byte >> 4, byte & 15].map(|digit| char::from(DIGITS[usize::from(digit)]))
 }
 
 /// Decodes once; what would still change in a second round, or hides a separator, is ambiguous.

@@ -1,10 +1,11 @@
 //! The ceiling: effective = layers ∩ ceiling. A section that it does not state does not narrow.
 
 use std::fmt::Display;
+use std::path::PathBuf;
 
 use super::error::PolicyError;
 use super::merge::{Draft, append};
-use crate::credential::CredentialBinding;
+use crate::credential::{Binding, Credential};
 use crate::environment::covers_name;
 use crate::layer::{EnvironmentLayer, FilesystemLayer, Layer};
 use crate::note::{Note, NoteKind};
@@ -20,8 +21,11 @@ impl Draft {
         self.cap_environment(ceiling.environment);
         let limits = std::mem::take(&mut self.limits);
         self.limits = limits.lowered_by(ceiling.limits);
-        if let Some(bindings) = ceiling.credentials {
-            self.cap_credentials(&bindings);
+        if let Some(bound) = ceiling.credentials {
+            self.cap_credentials(&bound);
+        }
+        if let Some(bound) = &ceiling.network.authorities {
+            self.cap_authorities(bound);
         }
         if let Some(audit) = ceiling.audit.filter(|audit| audit.value > self.audit.value) {
             self.audit = audit;
@@ -104,13 +108,44 @@ impl Draft {
         }
     }
 
-    fn cap_credentials(&mut self, bound: &[Sourced<CredentialBinding>]) {
-        for binding in std::mem::take(&mut self.credentials) {
-            if bound.iter().any(|limit| permits(limit, &binding)) {
-                self.credentials.push(binding);
+    /// Only listed services stay, each with the bindings that its entry covers.
+    fn cap_credentials(&mut self, bound: &[Sourced<Credential>]) {
+        for mut credential in std::mem::take(&mut self.credentials) {
+            let whole = credential.clone();
+            let limit = bound.iter().find(|limit| permits(limit, &whole));
+            let Some(limit) = limit else {
+                self.cut(whole);
+                continue;
+            };
+            let bindings = &mut credential.value.bindings;
+            bindings.retain(|own| reaches(limit, own));
+            if bindings.len() == whole.bindings.len() {
+                self.credentials.push(credential);
+            } else if bindings.is_empty() {
+                self.cut(whole);
             } else {
                 self.notes
-                    .push(capped("credentials", &binding.service, &binding.origin));
+                    .push(capped("credentials", &whole.service, &whole.origin));
+                self.credentials.push(credential);
+            }
+        }
+    }
+
+    fn cut(&mut self, credential: Sourced<Credential>) {
+        let note = capped("credentials", &credential.service, &credential.origin);
+        self.notes.push(note);
+        self.withheld.push(credential);
+    }
+
+    fn cap_authorities(&mut self, bound: &[Sourced<PathBuf>]) {
+        let listed = |file: &PathBuf| bound.iter().any(|limit| limit.value == *file);
+        for file in std::mem::take(&mut self.authorities) {
+            if listed(&file) {
+                self.authorities.push(file);
+            } else {
+                let name = file.value.display();
+                self.notes
+                    .push(capped("network.authorities", &name, &file.origin));
             }
         }
     }
@@ -134,12 +169,16 @@ fn refuse_widening(ceiling: &Layer) -> Result<(), PolicyError> {
     }
 }
 
-/// A ceiling's binding lets the same secret go to the same hosts or fewer.
-fn permits(limit: &CredentialBinding, binding: &CredentialBinding) -> bool {
-    let host_permitted = |host| limit.hosts.iter().any(|own| own.covers(host));
-    limit.service == binding.service
-        && limit.env == binding.env
-        && binding.hosts.iter().all(host_permitted)
+/// A ceiling's entry is about the same service, and lets its sources be used; none listed is any.
+fn permits(limit: &Credential, credential: &Credential) -> bool {
+    let source_permitted = |source| limit.sources.is_empty() || limit.sources.contains(source);
+    limit.service == credential.service && credential.sources.iter().all(source_permitted)
+}
+
+/// A ceiling's entry lets the secret go where its bindings go; none listed is anywhere. How it is
+/// put into the request is not bounded.
+fn reaches(limit: &Credential, binding: &Binding) -> bool {
+    limit.bindings.is_empty() || limit.bindings.iter().any(|own| own.covers(binding))
 }
 
 fn capped(place: &str, entry: &dyn Display, origin: &Origin) -> Note {

@@ -1,11 +1,11 @@
 //! The last step: what only the whole can tell, then compiling.
 
+use super::credentials;
 use super::error::PolicyError;
 use super::merge::Draft;
 use crate::environment::Environment;
 use crate::filesystem::{Filesystem, ProtectedName};
-use crate::host::HostPattern;
-use crate::index::RuleIndex;
+use crate::index::{BindingIndex, RuleIndex};
 use crate::layer::NetworkLayer;
 use crate::origin::{LayerKind, Origin, Sourced};
 use crate::policy::{Network, Policy};
@@ -14,21 +14,12 @@ use crate::rule::{AllowRule, DenyRule, DenyScope, Destination, NetworkMode};
 /// Parts of git's folder that `unprotect` may name although the table holds git as a whole.
 const GIT_PARTS: [&str; 2] = [".git/config", ".git/hooks"];
 
-/// The port credentials go to; they are attached over TLS only.
-const TLS_PORT: u16 = 443;
-
 pub(super) fn finish(mut draft: Draft) -> Result<Policy, PolicyError> {
     let kept_open = std::mem::take(&mut draft.kept_open);
     super::merge::append(&mut draft.allow, kept_open);
     refuse_dead_allows(&draft)?;
-    refuse_loose_credentials(&draft)?;
     unprotect(&mut draft)?;
-    let bound: Vec<_> = draft
-        .credentials
-        .iter()
-        .map(|own| Sourced::new(own.env.clone(), own.origin.clone()))
-        .collect();
-    super::merge::append(&mut draft.managed, bound);
+    credentials::settle(&mut draft)?;
     Ok(build(draft))
 }
 
@@ -48,11 +39,13 @@ fn build(draft: Draft) -> Policy {
         write_deny: draft.write_deny,
         protect: draft.protect,
         unprotect: draft.unprotect,
+        masked: draft.masked,
     };
     let environment = Environment {
         pass: draft.pass,
         set: draft.set,
         managed: draft.managed,
+        withheld: draft.withhold,
         pass_all: draft.pass_all,
     };
     Policy {
@@ -63,7 +56,10 @@ fn build(draft: Draft) -> Policy {
         filesystem,
         limits: draft.limits,
         environment,
+        bindings: BindingIndex::new(&draft.credentials),
         credentials: draft.credentials,
+        withheld: draft.withheld,
+        authorities: draft.authorities,
         audit: draft.audit,
         notes: draft.notes,
         host_addresses: std::collections::BTreeSet::new(),
@@ -126,37 +122,6 @@ fn denies_all(deny: &DenyRule, rule: &AllowRule) -> bool {
     deny.scope == DenyScope::Always
         && deny.destination.covers(&rule.destination)
         && rule.ports.is_subset(&deny.ports)
-}
-
-fn refuse_loose_credentials(draft: &Draft) -> Result<(), PolicyError> {
-    for binding in &draft.credentials {
-        for host in &binding.hosts {
-            if !reachable(draft, host) {
-                return Err(PolicyError::CredentialHost {
-                    service: binding.service.clone(),
-                    host: host.to_string(),
-                    origin: binding.origin.clone(),
-                });
-            }
-        }
-    }
-    Ok(())
-}
-
-fn reachable(draft: &Draft, host: &HostPattern) -> bool {
-    let wanted = Destination::Host(host.clone());
-    let covered = |rule: &Sourced<AllowRule>| {
-        rule.destination.covers(&wanted) && rule.ports.contains(TLS_PORT)
-    };
-    let denied = draft
-        .deny
-        .iter()
-        .any(|deny| deny.destination.covers(&wanted) && deny.ports.contains(TLS_PORT));
-    match draft.mode.value {
-        NetworkMode::Deny => false,
-        NetworkMode::Open => !denied,
-        NetworkMode::Allowlist => !denied && draft.allow.iter().any(covered),
-    }
 }
 
 /// Takes out of the table what operator layers name by exact text.

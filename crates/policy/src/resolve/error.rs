@@ -23,14 +23,26 @@ pub enum PolicyError {
         origin: Origin,
     },
     /// A credential for a host that is not allowed.
-    #[error("{origin}: credential {service} is bound to {host}, which no rule allows on port 443")]
+    #[error("{origin}: credential {service} is bound to {host}, which no rule allows")]
     CredentialHost {
         /// Name of the service.
         service: String,
-        /// The host entry.
+        /// The host entry with its ports.
         host: String,
-        /// Where the binding was written.
+        /// Where the credential was written.
         origin: Origin,
+    },
+    /// Two credentials for one place of the same requests.
+    #[error("{origin}: credential {service} goes where {other} goes already: {place}")]
+    CredentialClash {
+        /// Name of the service.
+        service: String,
+        /// Where its credential was written.
+        origin: Origin,
+        /// The other service, and where its credential was written.
+        other: String,
+        /// The place in the request, and the host.
+        place: String,
     },
     /// `unprotect` names nothing that is protected.
     #[error("{origin}: `unprotect` entry {entry:?} names nothing that is protected")]
@@ -60,6 +72,7 @@ impl PolicyError {
             Self::RequestsByRequest(_) => "requests-by-request",
             Self::CeilingWidens { .. } => "ceiling-widens",
             Self::CredentialHost { .. } => "credential-host-not-allowed",
+            Self::CredentialClash { .. } => "credential-clash",
             Self::Unprotect { .. } => "unprotect-unknown",
             Self::NeverMatches { .. } => "entry-never-matches",
         }
@@ -71,7 +84,10 @@ impl PolicyError {
             Self::Unsupported(_) => "remove the setting, or use a tool that honours it",
             Self::RequestsByRequest(_) => "set it in your own configuration or with a flag",
             Self::CeilingWidens { .. } => "put it into your own configuration",
-            Self::CredentialHost { .. } => "add the host to network.allow",
+            Self::CredentialHost { .. } => {
+                "add the host to network.allow, or its port to network.hostPorts"
+            }
+            Self::CredentialClash { .. } => "keep one, or tell them apart by `paths`",
             Self::Unprotect { .. } => "use a name from `ringfence policy show`, section protect",
             Self::NeverMatches { .. } => "remove the allow entry or the deny entry",
         }

@@ -1,13 +1,14 @@
 //! [`Draft`]: the policy while it is being merged.
 
 use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
 
 use crate::audit::AuditLevel;
-use crate::credential::CredentialBinding;
-use crate::filesystem::{ProtectedName, ReadScope};
+use crate::credential::Credential;
+use crate::filesystem::{MaskedFile, ProtectedName, ReadScope};
 use crate::layer::{EnvironmentLayer, FilesystemLayer, Layer, NetworkLayer};
 use crate::limits::Limits;
-use crate::note::Note;
+use crate::note::{Note, NoteKind};
 use crate::origin::{LayerKind, Origin, Sourced};
 use crate::path::PathRule;
 use crate::port::Port;
@@ -33,7 +34,12 @@ pub(super) struct Draft {
     pub(super) pass_all: bool,
     pub(super) set: BTreeMap<String, Sourced<String>>,
     pub(super) managed: Vec<Sourced<String>>,
-    pub(super) credentials: Vec<Sourced<CredentialBinding>>,
+    pub(super) withhold: Vec<Sourced<String>>,
+    /// Weakest layer first, until the end.
+    pub(super) credentials: Vec<Sourced<Credential>>,
+    pub(super) withheld: Vec<Sourced<Credential>>,
+    pub(super) authorities: Vec<Sourced<PathBuf>>,
+    pub(super) masked: Vec<Sourced<MaskedFile>>,
     pub(super) audit: Sourced<AuditLevel>,
     pub(super) notes: Vec<Note>,
 }
@@ -61,7 +67,11 @@ impl Draft {
             pass_all: false,
             set: BTreeMap::new(),
             managed: Vec::new(),
+            withhold: Vec::new(),
             credentials: Vec::new(),
+            withheld: Vec::new(),
+            authorities: Vec::new(),
+            masked: Vec::new(),
             audit: Sourced::new(AuditLevel::Security, origin),
             notes: Vec::new(),
         }
@@ -74,12 +84,25 @@ impl Draft {
         self.add_environment(layer.environment);
         let limits = std::mem::take(&mut self.limits);
         self.limits = limits.overridden_by(layer.limits);
-        self.credentials
-            .extend(layer.credentials.into_iter().flatten());
+        self.add_credentials(layer.credentials.into_iter().flatten());
         if let Some(audit) = layer.audit {
             self.audit = audit;
         }
         self.notes.extend(layer.notes);
+    }
+
+    /// A stronger layer's credential takes the place of a weaker one for the same service, whole:
+    /// a mixture would send one's secret to the other's hosts.
+    fn add_credentials(&mut self, credentials: impl IntoIterator<Item = Sourced<Credential>>) {
+        for credential in credentials {
+            let same = |own: &mut Sourced<Credential>| own.service == credential.service;
+            for weaker in self.credentials.extract_if(.., same) {
+                if weaker.value != credential.value {
+                    self.notes.push(replaced(&weaker, &credential.origin));
+                }
+            }
+            self.credentials.push(credential);
+        }
     }
 
     /// A layer that lists destinations without naming a mode opens a closed network as far as
@@ -101,6 +124,10 @@ impl Draft {
             &mut self.host_ports,
             network.host_ports.into_iter().flatten(),
         );
+        append(
+            &mut self.authorities,
+            network.authorities.into_iter().flatten(),
+        );
     }
 
     fn add_filesystem(&mut self, filesystem: FilesystemLayer) {
@@ -119,6 +146,7 @@ impl Draft {
         append(&mut self.write_deny, filesystem.write_deny);
         append(&mut self.protect, filesystem.protect);
         append(&mut self.unprotect, filesystem.unprotect);
+        append(&mut self.masked, filesystem.masked);
     }
 
     fn add_environment(&mut self, environment: EnvironmentLayer) {
@@ -127,8 +155,19 @@ impl Draft {
         }
         append(&mut self.pass, environment.pass.into_iter().flatten());
         append(&mut self.managed, environment.managed);
+        append(&mut self.withhold, environment.withhold);
         self.set.extend(environment.set);
     }
+}
+
+fn replaced(weaker: &Sourced<Credential>, by: &Origin) -> Note {
+    let message = format!("credential {}: {by} takes its place", weaker.service);
+    Note::new(
+        NoteKind::NoEffect,
+        "credential-replaced",
+        message,
+        &weaker.origin,
+    )
 }
 
 /// Appends what is not there yet; the first to say something is its source.

@@ -1,12 +1,14 @@
 //! Request layers: files of the working folder and of skills.
 //!
-//! They narrow freely. What they ask for beyond the operator's rules becomes a pending note.
+//! They narrow freely. What they ask for beyond the operator's rules becomes a pending note. A
+//! credential of theirs, or of a kit, counts only once the operator approved it.
 
 use std::fmt::Display;
 
 use super::error::PolicyError;
 use super::merge::{Draft, append};
 use crate::address::{AddressClass, special_range};
+use crate::credential::Credential;
 use crate::environment::covers_name;
 use crate::layer::{EnvironmentLayer, FilesystemLayer, Layer, NetworkLayer};
 use crate::note::{Note, NoteKind};
@@ -15,7 +17,7 @@ use crate::path::PathRule;
 use crate::rule::{AllowRule, Destination, NetworkMode, Reach};
 
 /// Takes from a request layer what no permission of the operator covers: metadata addresses,
-/// protected names and the permission itself.
+/// protected names, root certificates and the permission itself.
 pub(super) fn without_privileges(mut layer: Layer) -> Result<Layer, PolicyError> {
     if layer.authority == Authority::Operator {
         return Ok(layer);
@@ -31,6 +33,13 @@ pub(super) fn without_privileges(mut layer: Layer) -> Result<Layer, PolicyError>
         for rule in allow.extract_if(.., |rule| names_metadata(rule)) {
             notes.push(pending("network.allow", &rule.value, &rule.origin));
         }
+    }
+    for file in layer.network.authorities.take().into_iter().flatten() {
+        notes.push(pending(
+            "network.authorities",
+            &file.value.display(),
+            &file.origin,
+        ));
     }
     layer.notes.extend(notes);
     Ok(layer)
@@ -53,20 +62,36 @@ impl Draft {
         self.narrow_environment(layer.environment);
         let limits = std::mem::take(&mut self.limits);
         self.limits = limits.lowered_by(layer.limits);
-        for binding in layer.credentials.into_iter().flatten() {
-            if !self
-                .credentials
-                .iter()
-                .any(|own| own.value == binding.value)
-            {
-                self.notes
-                    .push(pending("credentials", &binding.service, &binding.origin));
+        for credential in layer.credentials.into_iter().flatten() {
+            // The operator's own word about a service is stronger than an approved request.
+            if !self.knows_service(&credential.service) {
+                self.credentials.push(credential);
             }
         }
         if let Some(audit) = layer.audit.filter(|audit| audit.value > self.audit.value) {
             self.audit = audit;
         }
         Ok(())
+    }
+
+    /// Sets aside what `layer` asks for and nobody approved. To be called once the operator's own
+    /// credentials are known.
+    pub(super) fn withhold(&mut self, credentials: Vec<Sourced<Credential>>) {
+        for credential in credentials {
+            if self
+                .credentials
+                .iter()
+                .any(|own| own.value == credential.value)
+            {
+                continue;
+            }
+            self.notes.push(withheld(&credential));
+            self.withheld.push(credential);
+        }
+    }
+
+    fn knows_service(&self, service: &str) -> bool {
+        self.credentials.iter().any(|own| own.service == service)
     }
 
     fn narrow_network(&mut self, network: NetworkLayer) {
@@ -110,6 +135,7 @@ impl Draft {
         append(&mut self.read_deny, filesystem.read_deny);
         append(&mut self.write_deny, filesystem.write_deny);
         append(&mut self.protect, filesystem.protect);
+        append(&mut self.masked, filesystem.masked);
         if let Some(scope) = filesystem
             .scope
             .filter(|scope| scope.value < self.scope.value)
@@ -154,6 +180,7 @@ impl Draft {
             }
         }
         append(&mut self.managed, environment.managed);
+        append(&mut self.withhold, environment.withhold);
         for (name, value) in environment.set {
             self.set.entry(name).or_insert(value);
         }
@@ -177,6 +204,42 @@ fn within_public(rule: Sourced<AllowRule>) -> Sourced<AllowRule> {
         ..rule.value
     };
     Sourced::new(public, rule.origin)
+}
+
+/// Takes from a layer the credentials that need an approval and have none.
+pub(super) fn unapproved(layer: &mut Layer) -> Vec<Sourced<Credential>> {
+    if !layer.asks_for_credentials() {
+        return Vec::new();
+    }
+    let approved = &layer.approved;
+    // A masked file is shown apart from its secret, so it is a widening of its own.
+    let masked = &mut layer.filesystem.masked;
+    let hidden = masked.extract_if(.., |file| !approved.contains(&file.service));
+    let hidden = hidden.map(|file| Sourced::new(PathRule::Literal(file.value.path), file.origin));
+    layer.filesystem.read_deny.extend(hidden);
+    let credentials = layer.credentials.iter_mut();
+    credentials
+        .flat_map(|list| list.extract_if(.., |own| !approved.contains(&own.service)))
+        .collect()
+}
+
+fn withheld(credential: &Sourced<Credential>) -> Note {
+    let hosts: Vec<String> = credential
+        .bindings
+        .iter()
+        .map(|binding| binding.host.to_string())
+        .collect();
+    let message = format!(
+        "credential {} for {} is asked for and not approved: requests go without it",
+        credential.service,
+        hosts.join(", ")
+    );
+    Note::new(
+        NoteKind::Pending,
+        "credential-withheld",
+        message,
+        &credential.origin,
+    )
 }
 
 fn pending(place: &str, entry: &dyn Display, origin: &Origin) -> Note {

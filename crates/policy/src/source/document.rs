@@ -4,6 +4,7 @@
 //! type is written once and every error and every rule knows its line.
 
 mod de;
+mod edit;
 mod located;
 mod toml;
 mod yaml;
@@ -11,6 +12,7 @@ mod yaml;
 use super::error::Position;
 
 pub(super) use de::DocumentError;
+pub(crate) use edit::{Rewriter, Rewritten};
 pub(crate) use located::Located;
 
 /// A value and its place.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
+use super::kit::KitFault;
 use crate::credential::CredentialError;
 use crate::environment::EnvError;
 use crate::http::{MethodError, PathPatternError};
@@ -127,6 +128,9 @@ pub enum Fault {
     /// Credentials.
     #[error(transparent)]
     Credential(#[from] CredentialError),
+    /// A kit as a whole.
+    #[error(transparent)]
+    Kit(#[from] KitFault),
 }
 
 impl Fault {
@@ -145,6 +149,7 @@ impl Fault {
             Self::Cores(_) | Self::Size(_) | Self::Count(_) | Self::Span(_) => "malformed-limit",
             Self::Env(_) => "malformed-environment",
             Self::Credential(error) => error.code(),
+            Self::Kit(fault) => fault.code(),
         }
     }
 
@@ -168,6 +173,7 @@ impl Fault {
             Self::Span(_) => "write a time such as 10m or 2h30m",
             Self::Env(_) => "names are letters, digits and '_'; values hold no NUL",
             Self::Credential(error) => error.hint(),
+            Self::Kit(fault) => fault.hint(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Command-line flags as a layer.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use super::error::{Fault, SourceError};
@@ -10,7 +11,7 @@ use crate::host::Dialect;
 use crate::layer::Layer;
 use crate::limits::Limits;
 use crate::origin::{LayerKind, Origin, Sourced};
-use crate::path::{Form, PathContext, PathRule, parse_as};
+use crate::path::{Form, PathContext, PathRule, literal, parse_as};
 use crate::rule::NetworkMode;
 
 /// What was typed, before it means anything.
@@ -20,6 +21,8 @@ pub struct FlagLayer {
     pub allow: Vec<String>,
     /// `--deny HOST[:PORT]` or a block.
     pub deny: Vec<String>,
+    /// `--authority FILE`: further root certificates for TLS with servers.
+    pub authority: Vec<String>,
     /// `--no-network`.
     pub no_network: bool,
     /// `--read PATH`: shown although hidden.
@@ -77,6 +80,7 @@ impl FlagLayer {
             Dialect::Native,
             &flag("--deny"),
         )?;
+        layer.network.authorities = stated(files(&self.authority, "--authority", context)?);
         layer.filesystem.read_allow = stated(paths(&self.read, "--read", Form::Glob, context)?);
         layer.filesystem.write_allow =
             stated(paths(&self.write, "--write", Form::Literal, context)?);
@@ -157,6 +161,16 @@ fn paths(
 ) -> Result<Vec<Sourced<PathRule>>, SourceError> {
     list.iter()
         .map(|text| sourced(parse_as(text, context, form), &flag(name)))
+        .collect()
+}
+
+fn files(
+    list: &[String],
+    name: &str,
+    context: &PathContext,
+) -> Result<Vec<Sourced<PathBuf>>, SourceError> {
+    list.iter()
+        .map(|text| sourced(literal(text, context), &flag(name)))
         .collect()
 }
 

@@ -4,6 +4,7 @@
 //! wins. On purpose different: Unicode entries are normalised instead of never matching, entries
 //! with spaces are refused, and globs that cannot be honoured are errors instead of silence.
 
+mod credentials;
 mod error;
 mod notes;
 pub mod settings;

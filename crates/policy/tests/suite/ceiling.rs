@@ -93,7 +93,7 @@ fn limits_paths_and_variables_are_cut() {
 
 #[test]
 fn credentials_beyond_the_ceiling_are_taken_away() {
-    let body = "network: {mode: open}\ncredentials: [{service: s, env: T, hosts: [a.example.org]}]";
+    let body = "network: {mode: open}\ncredentials: [{service: s, env: T, hosts: [a.example.org], bearer: true}]";
     let kept = under(
         body,
         "credentials: [{service: s, env: T, hosts: [\"*.example.org\"]}]",

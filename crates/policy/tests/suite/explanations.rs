@@ -145,3 +145,35 @@ fn a_policy_shows_itself_with_its_sources() {
             .any(|row| row.section == "filesystem.protect" && row.entry == ".git")
     );
 }
+
+#[test]
+fn the_line_for_a_method_or_path_is_about_it_alone() {
+    let rules = |more: &str| {
+        format!("{{allow: [{{host: a.example.org, methods: [GET], paths: [\"/v1/**\"]}}{more}]}}")
+    };
+    let target = Target::parse("a.example.org").unwrap();
+    let ask = |more: &str, method, path| {
+        let request = Request::connect(&target, 443).with_http(method, path);
+        explain(&policy(&rules(more)), &request)
+    };
+    let told = ask("", "POST", "/v1/./a b?q=1");
+    let formats: Vec<_> = told.suggestions.iter().map(|line| line.format).collect();
+    assert_eq!(formats, [SuggestionFormat::Yaml, SuggestionFormat::Toml]);
+    let added = told.suggestions[0].line.trim_start_matches("- ");
+    let added = format!(", {added}");
+    for (method, path, allowed) in [
+        ("POST", "/v1/a b", true),
+        ("GET", "/v1/x", true),
+        ("POST", "/v1/x", false),
+        ("PUT", "/v1/a b", false),
+    ] {
+        let answer = ask(&added, method, path).decision.is_allowed();
+        assert_eq!(answer, allowed, "{method} {path}");
+    }
+    for (method, path) in [("get", "/v1/x"), ("GET", "/a%2fb"), ("GET", "*")] {
+        assert!(
+            ask("", method, path).suggestions.is_empty(),
+            "{method} {path}"
+        );
+    }
+}

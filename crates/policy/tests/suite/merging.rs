@@ -129,15 +129,15 @@ fn dead_entries_and_loose_credentials_are_errors() {
             "entry-never-matches",
         ),
         (
-            "credentials: [{service: s, env: T, hosts: [a.example.org]}]",
+            "credentials: [{service: s, env: T, hosts: [a.example.org], bearer: true}]",
             "credential-host-not-allowed",
         ),
         (
-            "network: {allow: [\"a.example.org:80\"]}\ncredentials: [{service: s, env: T, hosts: [a.example.org]}]",
+            "network: {allow: [\"a.example.org:80\"]}\ncredentials: [{service: s, env: T, hosts: [a.example.org], bearer: true}]",
             "credential-host-not-allowed",
         ),
         (
-            "network: {mode: open, deny: [\"*.example.org\"]}\ncredentials: [{service: s, env: T, hosts: [a.example.org]}]",
+            "network: {mode: open, deny: [\"*.example.org\"]}\ncredentials: [{service: s, env: T, hosts: [a.example.org], bearer: true}]",
             "credential-host-not-allowed",
         ),
         (
@@ -155,7 +155,7 @@ fn dead_entries_and_loose_credentials_are_errors() {
 
 #[test]
 fn g5_a_bound_variable_is_managed() {
-    let body = "network: {allow: [a.example.org]}\ncredentials: [{service: s, env: TOKEN, hosts: [a.example.org]}]\nenvironment: {pass: [TOKEN]}";
+    let body = "network: {allow: [a.example.org]}\ncredentials: [{service: s, env: TOKEN, hosts: [a.example.org], bearer: true}]\nenvironment: {pass: [TOKEN]}";
     let policy = resolve(vec![layer(LayerKind::Policy, body)], None).unwrap();
     assert!(!policy.environment().passes("TOKEN"));
     assert_eq!(policy.environment().managed[0].value, "TOKEN");

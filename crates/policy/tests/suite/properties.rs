@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use proptest::prelude::*;
 use proptest::sample::select;
 use ringfence_policy::{
-    AllowRule, Cidr, Decision, DenyRule, Destination, Dialect, HostPattern, Layer, LayerKind,
-    Method, NetworkMode, Origin, PathPattern, Policy, Port, PortSet, Request, Resolved, Sourced,
-    Target, decide, explain, resolve,
+    AllowRule, Cidr, Decision, DenyRule, Destination, Dialect, HostPattern, HttpPath, Layer,
+    LayerKind, Method, NetworkMode, Origin, PathPattern, Policy, Port, PortSet, Request, Resolved,
+    Sourced, Target, decide, explain, resolve,
 };
 
 const HOSTS: &[&str] = &[
@@ -283,5 +283,50 @@ proptest! {
         let backward = resolve(layers, None).unwrap();
         prop_assert_eq!(asked.decided(&forward).verdict, asked.decided(&backward).verdict);
         prop_assert_eq!(asked.decided(&forward).reason, asked.decided(&backward).reason);
+    }
+}
+
+const PARTS: &[&str] = &[
+    "a",
+    "b",
+    ".",
+    "..",
+    "%2e",
+    "%2E%2e",
+    "",
+    "a;x=1",
+    "..;x",
+    "%C3%A9",
+    "é",
+    "%20",
+    "%3F",
+    "%23",
+    "a%25",
+    "%2f",
+    "%zz",
+    "*",
+    "+",
+    "!$&'()*+,=:@",
+    "%7e",
+    "\u{7f}",
+    "%5c",
+    "|",
+    "\"",
+];
+
+proptest! {
+    /// What is judged is what is sent.
+    #[test]
+    fn g1_the_path_that_is_sent_means_what_was_matched(
+        parts in proptest::collection::vec(select(PARTS), 0..6),
+        noise in "[ -~é]{0,6}",
+    ) {
+        for raw in [format!("/{}", parts.join("/")), format!("/{}/{noise}", parts.join("/"))] {
+            let Ok(normal) = HttpPath::normalise(&raw) else { continue };
+            let target = normal.to_target();
+            prop_assert!(target.is_ascii() && !target.contains([' ', '?', '#', ';']));
+            prop_assert_eq!(HttpPath::normalise(&target), Ok(normal.clone()));
+            prop_assert_eq!(HttpPath::normalise(&target).unwrap().to_target(), target);
+        }
     }
 }

@@ -87,7 +87,7 @@ fn g1_a_request_cannot_undo_what_another_narrowed() {
 fn g4_g5_a_request_cannot_widen_anything_else() {
     let policy = with_request(
         "resources: {memory: 1g}\nfilesystem: {write: {allow: [/w]}}\nenvironment: {pass: [LANG], set: {A: op}}\naudit: {level: security}",
-        "resources: {memory: 2g}\nfilesystem: {read: {allow: [~/.ssh], scope: host}, write: {allow: [/w/sub, /etc], unprotect: [.vscode]}}\nenvironment: {pass: [LANG, TOKEN, \"*\"], set: {A: req, B: req}}\naudit: {level: off}\ncredentials: [{service: s, env: T, hosts: [a.example.org]}]",
+        "resources: {memory: 2g}\nfilesystem: {read: {allow: [~/.ssh], scope: host}, write: {allow: [/w/sub, /etc], unprotect: [.vscode]}}\nenvironment: {pass: [LANG, TOKEN, \"*\"], set: {A: req, B: req}}\naudit: {level: off}\ncredentials: [{service: s, env: T, hosts: [a.example.org], bearer: true}]",
     );
     assert_eq!(
         policy.limits().memory.as_ref().unwrap().value.to_string(),

@@ -1,5 +1,7 @@
 //! The document as it is written. Doc comments here are the schema's descriptions.
 
+mod credential;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -13,6 +15,11 @@ use crate::filesystem::ReadScope;
 use crate::layer::RequestRule;
 use crate::limits::{ByteSize, Cores, Count, TimeSpan};
 use crate::rule::NetworkMode;
+
+pub(crate) use credential::{
+    BindingDocument, CommandDocument, CredentialDocument, FileDocument, SchemeDocument,
+    SourceDocument,
+};
 
 /// A ringfence policy.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -50,6 +57,8 @@ pub(crate) struct NetworkDocument {
     pub(crate) deny: Vec<Located<String>>,
     /// Ports of the host's own loopback, reachable as `host.ringfence.internal`.
     pub(crate) host_ports: Option<Vec<Located<u16>>>,
+    /// Further root certificates for TLS with servers: PEM files. Operator's files only.
+    pub(crate) authorities: Option<Vec<Located<String>>>,
 }
 
 /// An allowed destination: `host`, `host:port` or a rule.
@@ -79,7 +88,7 @@ pub(crate) struct AllowRuleDocument {
 }
 
 /// A port or a range `"8000-8999"`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct PortDocument(pub(crate) String);
 
 /// What may be read and written.
@@ -178,32 +187,6 @@ pub(crate) struct EnvironmentDocument {
     /// Variables that hold a placeholder inside.
     #[serde(default)]
     pub(crate) managed: Vec<Located<String>>,
-}
-
-/// A secret and where it goes.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(crate) struct CredentialDocument {
-    /// Name of the service.
-    pub(crate) service: String,
-    /// Variable that holds the secret outside.
-    pub(crate) env: String,
-    /// Hosts whose requests get it; each must be allowed.
-    pub(crate) hosts: Vec<String>,
-    /// Header that carries it.
-    #[serde(default = "authorization")]
-    pub(crate) header: String,
-    /// The header's value; `%s` stands for the secret.
-    #[serde(default = "bearer")]
-    pub(crate) format: String,
-}
-
-fn authorization() -> String {
-    "Authorization".to_owned()
-}
-
-fn bearer() -> String {
-    "Bearer %s".to_owned()
 }
 
 /// What is recorded.

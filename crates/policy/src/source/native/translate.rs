@@ -1,20 +1,21 @@
 //! From the document to the model.
 
+mod credential;
+
 use super::super::document::Located;
 use super::super::error::{Fault, Position, SourceError};
 use super::document::{
-    AllowDocument, AllowRuleDocument, CredentialDocument, EnvironmentDocument, FilesystemDocument,
-    NetworkDocument, PolicyDocument, PortDocument, ResourcesDocument,
+    AllowDocument, AllowRuleDocument, EnvironmentDocument, FilesystemDocument, NetworkDocument,
+    PolicyDocument, PortDocument, ResourcesDocument,
 };
 use crate::address::Cidr;
-use crate::credential::CredentialBinding;
 use crate::environment::{check_name, check_pass, check_value};
 use crate::host::Dialect;
 use crate::http::{Method, MethodError, PathPattern, PathPatternError};
 use crate::layer::{EnvironmentLayer, FilesystemLayer, Layer, NetworkLayer};
 use crate::limits::{Cores, Count, Limits};
 use crate::origin::{Origin, Sourced};
-use crate::path::{Form, PathContext, PathRule, parse_as};
+use crate::path::{Form, PathContext, PathRule, literal, parse_as};
 use crate::port::{Port, PortError, PortSet, parse_range};
 use crate::rule::{AllowRule, DenyRule, Destination, Endpoint, NetworkMode, Side};
 
@@ -49,9 +50,7 @@ pub(super) fn translate(
         .map(|part| reader.environment(part))
         .transpose()?
         .unwrap_or_default();
-    let credentials = document
-        .credentials
-        .map(|list| reader.all(&list, credential));
+    let credentials = document.credentials.map(|list| reader.credentials(&list));
     layer.credentials = credentials.transpose()?;
     layer.audit = document.audit.map(|part| reader.keep(part.level));
     Ok(layer)
@@ -90,6 +89,10 @@ impl Reader<'_> {
             host_ports: part
                 .host_ports
                 .map(|list| self.all(&list, |port| host_port(*port)))
+                .transpose()?,
+            authorities: part
+                .authorities
+                .map(|list| self.all(&list, |text| Ok(literal(text, self.context)?)))
                 .transpose()?,
         })
     }
@@ -306,16 +309,6 @@ fn deny_rule(text: &str) -> Result<DenyRule, Fault> {
 
 fn host_port(number: u16) -> Result<Port, Fault> {
     Port::new(number).ok_or_else(|| PortError::Number(number.to_string()).into())
-}
-
-fn credential(item: &CredentialDocument) -> Result<CredentialBinding, Fault> {
-    Ok(CredentialBinding::new(
-        &item.service,
-        &item.env,
-        &item.hosts,
-        &item.header,
-        &item.format,
-    )?)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::fmt;
 use thiserror::Error;
 
 use crate::address::CidrError;
+use crate::credential::CredentialError;
 use crate::origin::Origin;
 use crate::path::PathRuleError;
 use crate::rule::EntryError;
@@ -106,6 +107,25 @@ pub enum SrtFault {
     /// A relative path where an absolute one is needed.
     #[error("javaAgentJarPath {0:?} is not absolute")]
     RelativeJar(String),
+    /// A secret without the one thing that says which.
+    #[error("{field}: each entry names one {key} and nothing else")]
+    Subject {
+        /// The list.
+        field: &'static str,
+        /// What each entry has.
+        key: &'static str,
+    },
+    /// A secret that cannot be masked.
+    #[error("{field}: {source}")]
+    Credential {
+        /// The list.
+        field: &'static str,
+        /// What is wrong with the entry.
+        source: CredentialError,
+    },
+    /// A host that gets a secret and is not allowed.
+    #[error("credentials.injectHosts: {0:?} is not a name that network.allowedDomains covers")]
+    InjectHost(String),
     /// Masked credentials without TLS termination.
     #[error("credentials with mode mask need network.tlsTerminate")]
     MaskWithoutTerminate,
@@ -127,6 +147,9 @@ impl SrtFault {
             Self::MachLookup(_) => "srt-mach-lookup",
             Self::SearchDepth(_) => "srt-search-depth",
             Self::RelativeJar(_) => "srt-relative-jar",
+            Self::Subject { .. } => "srt-credential-subject",
+            Self::Credential { source, .. } => source.code(),
+            Self::InjectHost(_) => "srt-inject-host",
             Self::MaskWithoutTerminate => "srt-mask-without-terminate",
         }
     }
@@ -148,6 +171,11 @@ impl SrtFault {
             Self::MachLookup(_) => "write com.example.*",
             Self::SearchDepth(_) => "write a number from 1 to 10",
             Self::RelativeJar(_) => "give an absolute path",
+            Self::Subject { .. } => {
+                "write {\"name\": \"TOKEN\", \"mode\": \"mask\"}, or \"path\" for a file"
+            }
+            Self::Credential { source, .. } => source.hint(),
+            Self::InjectHost(_) => "add the host to network.allowedDomains",
             Self::MaskWithoutTerminate => "add \"tlsTerminate\": {}",
         }
     }

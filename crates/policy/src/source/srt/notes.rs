@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::settings::{SrtNetwork, SrtSettings, UnknownKeys};
+use super::settings::{
+    SrtCredential, SrtCredentialMode, SrtNetwork, SrtNoMatch, SrtSettings, UnknownKeys,
+};
 use crate::note::{Note, NoteKind};
 use crate::origin::Origin;
 
@@ -21,6 +23,7 @@ pub(super) fn notes(settings: &SrtSettings, origin: &Origin) -> Vec<Note> {
         Note::new(*kind, code, format!("{key}: {clause}"), origin)
     });
     told.chain(unmatched_reasons(&settings.network, origin))
+        .chain(credential_notes(settings, origin))
         .chain(unknown(settings, origin))
         .collect()
 }
@@ -37,7 +40,8 @@ fn is_on(value: &Value) -> bool {
 
 #[rustfmt::skip]
 const REMARKS: &[Remark] = &[
-    ("/credentials", Unsupported, "srt-credentials", "masking and withholding of secrets is not supported"),
+    ("/credentials/awsPairs", Unsupported, "srt-aws-pairs", "requests are not signed again"),
+    ("/credentials/sigv4", Unsupported, "srt-sigv4", "requests are not signed again"),
     ("/ignoreViolations", NoEffect, "srt-ignore-violations", "every refusal is recorded"),
     ("/enableWeakerNestedSandbox", NoEffect, "srt-weaker-nested-sandbox", "the full sandbox is used"),
     ("/allowNestedUserNamespaces", NoEffect, "srt-nested-user-namespaces", "user namespaces stay off inside"),
@@ -61,13 +65,44 @@ const REMARKS: &[Remark] = &[
     ("/network/httpProxyPort", Unsupported, "srt-http-proxy-port", "an external proxy is not supported"),
     ("/network/socksProxyPort", Unsupported, "srt-socks-proxy-port", "an external proxy is not supported"),
     ("/network/mitmProxy", Unsupported, "srt-mitm-proxy", "an external proxy is not supported"),
-    ("/network/tlsTerminate", Unsupported, "srt-tls-terminate", "TLS termination by settings is not supported"),
+    ("/network/tlsTerminate/caCertPath", NoEffect, "srt-own-authority", "each sandbox has an authority of its own, trusted inside"),
+    ("/network/tlsTerminate/maxTunnels", NoEffect, "srt-max-tunnels", "connections are limited together"),
+    ("/network/tlsTerminate/handshakeTimeoutMs", NoEffect, "srt-handshake-timeout", "handshakes have a limit of their own"),
     ("/network/allowPlaintextHeaderSet", NoEffect, "srt-plaintext-header-set", "headers are set over TLS only"),
     ("/network/stripResponseHeaders", Unsupported, "srt-strip-response-headers", "response headers are not changed"),
     ("/network/refuseOpaqueTunnels", Unsupported, "srt-refuse-opaque-tunnels", "tunnels of other protocols are not refused"),
     ("/network/requireHostMatch", NoEffect, "srt-require-host-match", "names are always compared"),
     ("/network/ambiguousRequestTarget", NoEffect, "srt-ambiguous-target", "ambiguous targets are always refused"),
 ];
+
+/// What the entries of `credentials` ask for that is not done.
+fn credential_notes(settings: &SrtSettings, origin: &Origin) -> Vec<Note> {
+    let lists = settings.credentials.iter().flat_map(|part| {
+        let variables = part.env_vars.iter().map(|item| ("envVars", item));
+        variables.chain(part.files.iter().map(|item| ("files", item)))
+    });
+    let masked = lists.filter(|(_, item)| item.mode == SrtCredentialMode::Mask);
+    let told = masked.flat_map(|(list, item)| {
+        let asked = credential_remarks(item);
+        asked.into_iter().map(move |(key, kind, code, clause)| {
+            let message = format!("credentials.{list}.{key}: {clause}");
+            Note::new(kind, code, message, origin)
+        })
+    });
+    told.collect()
+}
+
+#[rustfmt::skip]
+fn credential_remarks(item: &SrtCredential) -> Vec<Remark> {
+    let warns = item.on_extract_no_match == Some(SrtNoMatch::Warn);
+    let remarks = [
+        (item.decode.is_some(), ("decode", Unsupported, "srt-decode", "tokens are not taken apart")),
+        (!item.mask_claims.is_empty(), ("maskClaims", Unsupported, "srt-mask-claims", "tokens are not taken apart")),
+        (warns, ("onExtractNoMatch", Unsupported, "srt-extract-warn", "a warning would show the secret; write \"deny\" or \"error\"")),
+        (item.allow_plaintext_inject == Some(true), ("allowPlaintextInject", NoEffect, "srt-plaintext-inject", "secrets go over TLS only")),
+    ];
+    remarks.into_iter().filter(|(asked, _)| *asked).map(|(_, remark)| remark).collect()
+}
 
 /// Reasons whose key is no entry of `deniedDomains`; srt never shows them.
 fn unmatched_reasons(network: &SrtNetwork, origin: &Origin) -> Vec<Note> {

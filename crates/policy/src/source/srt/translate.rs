@@ -1,5 +1,8 @@
 //! From the settings to the model.
 
+use std::path::PathBuf;
+
+use super::credentials;
 use super::error::SrtFault;
 use super::settings::{SrtFilesystem, SrtNetwork, SrtPath, SrtSettings};
 use crate::address::Cidr;
@@ -7,7 +10,7 @@ use crate::filesystem::ReadScope;
 use crate::host::Dialect;
 use crate::layer::{FilesystemLayer, Layer, NetworkLayer};
 use crate::origin::{Origin, Sourced};
-use crate::path::{Form, PathContext, PathRule, parse_as};
+use crate::path::{Form, PathContext, PathRule, literal, parse_as};
 use crate::port::PortSet;
 use crate::rule::{DenyRule, DenyScope, Destination, Endpoint, EntryError, NetworkMode, Side};
 
@@ -21,6 +24,7 @@ pub(super) fn translate(
     layer.filesystem = filesystem(&settings.filesystem, &layer, context)?;
     // srt hands every variable through.
     layer.environment.pass_all = Some(layer.sourced(true));
+    credentials::add(settings, &mut layer, context)?;
     Ok(layer)
 }
 
@@ -46,7 +50,7 @@ fn network(part: &SrtNetwork, layer: &Layer) -> Result<NetworkLayer, SrtFault> {
         mode: Some(layer.sourced(NetworkMode::Allowlist)),
         allow: Some(allow.collect::<Result<_, SrtFault>>()?),
         deny: deny.chain(resolved).collect::<Result<_, _>>()?,
-        host_ports: None,
+        ..NetworkLayer::default()
     })
 }
 
@@ -101,6 +105,16 @@ fn paths_of(
         Ok(layer.sourced(rule))
     };
     paths.iter().map(rule).collect()
+}
+
+/// One file whose characters mean themselves.
+pub(super) fn file(
+    text: &str,
+    field: &'static str,
+    context: &PathContext,
+) -> Result<PathBuf, SrtFault> {
+    let (rest, context) = climbed(text, context);
+    literal(rest, &context).map_err(|source| SrtFault::Path { field, source })
 }
 
 /// Leading `..` climb from the folder the command runs in, whose path has no links. Further into a

@@ -225,9 +225,9 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "p.yaml:2:28",
     ),
     (
-        "version: 1\ncredentials: [{service: s, env: E, hosts: [a.example.org], format: x}]\n",
+        "version: 1\ncredentials: [{service: s, env: E, hosts: [a.example.org], header: A, format: x}]\n",
         "credential-format",
-        "p.yaml:2:15",
+        "p.yaml:2:79",
     ),
 ];
 

@@ -3,100 +3,31 @@
 //! A terminal outside is never handed in. The command gets a terminal of its
 //! own, or pipes, and what goes through is copied here, as long as this
 //! process has the terminal. Output that is limited goes through pipes as well,
-//! to be counted.
+//! to be counted, and so do files and sockets of the host where nobody judges
+//! what the command does with them.
+
+mod arranged;
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use ringfence_sandbox::Stream;
 use ringfence_sys::{Errno, RawMode};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::net::SendFlags;
-use rustix::pipe::PipeFlags;
-use rustix::termios::Winsize;
+
+pub(crate) use self::arranged::{Arranged, Outside};
 
 /// Bytes moved at a time; small enough that a write to a terminal that was
 /// found ready does not stand still for long, and that one to a pipe does not
 /// at all (`PIPE_BUF`).
 const CHUNK: usize = 4096;
 
-/// What the command gets, and what stays with us.
-pub(crate) struct Arranged {
-    pub(crate) inside: [Stream; 3],
-    pub(crate) outside: Outside,
-    /// The size of the user's terminal.
-    pub(crate) size: Option<Winsize>,
-}
-
-/// Our ends.
-pub(crate) struct Outside {
-    /// Streams that become the command's own terminal.
-    terminal: [bool; 3],
-    /// Pipes in place of streams.
-    pipes: [Option<OwnedFd>; 3],
-    /// The most bytes of output.
-    most_output: Option<u64>,
-}
-
-impl Arranged {
-    /// The command's own terminal in place of these streams.
-    pub(crate) fn with_terminal(streams: [bool; 3]) -> Self {
-        let inside = streams.map(|is_terminal| {
-            if is_terminal {
-                Stream::Terminal
-            } else {
-                Stream::Keep
-            }
-        });
-        Self {
-            inside,
-            outside: Outside {
-                terminal: streams,
-                pipes: [None, None, None],
-                most_output: None,
-            },
-            size: users_size(),
-        }
-    }
-
-    /// Pipes in place of these streams.
-    pub(crate) fn with_pipes(streams: [bool; 3]) -> Result<Self, Errno> {
-        let mut arranged = Self::with_terminal([false; 3]);
-        arranged.size = None;
-        for at in (0..3).filter(|at| streams[*at]) {
-            arranged.put_pipe(at)?;
-        }
-        Ok(arranged)
-    }
-
-    /// The same with output counted, and cut at `most` bytes.
-    pub(crate) fn limited(mut self, most: Option<u64>) -> Result<Self, Errno> {
-        self.outside.most_output = most;
-        for at in [1, 2] {
-            if most.is_some() && matches!(self.inside[at], Stream::Keep) {
-                self.put_pipe(at)?;
-            }
-        }
-        Ok(self)
-    }
-
-    fn put_pipe(&mut self, at: usize) -> Result<(), Errno> {
-        let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-        let (theirs, ours) = if at == 0 {
-            (reader, writer)
-        } else {
-            (writer, reader)
-        };
-        self.inside[at] = Stream::Given(theirs);
-        self.outside.pipes[at] = Some(ours);
-        Ok(())
-    }
-}
-
 /// Copies from the command's streams to the user's terminal and back.
 pub(crate) struct Relay<'a> {
     /// Where the user types, and where that goes.
     keyboard: Option<(BorrowedFd<'a>, Sink<'a>)>,
+    /// A file or a socket that the command reads from by a pipe.
+    feed: Option<Screen<'a>>,
     /// Where the command's words come from and go to.
     screens: Vec<Screen<'a>>,
     raw: Option<RawMode<'a>>,
@@ -133,6 +64,7 @@ enum Sink<'a> {
 enum Source<'a> {
     Master(BorrowedFd<'a>),
     Pipe(OwnedFd),
+    Given(BorrowedFd<'a>),
 }
 
 struct Screen<'a> {
@@ -201,7 +133,7 @@ impl AsFd for Sink<'_> {
 impl AsFd for Source<'_> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Self::Master(fd) => *fd,
+            Self::Master(fd) | Self::Given(fd) => *fd,
             Self::Pipe(fd) => fd.as_fd(),
         }
     }
@@ -219,7 +151,7 @@ impl<'a> Relay<'a> {
         if master.is_none() && !has_pipes {
             return Ok(None);
         }
-        let mut relay = Self::of_pipes(user, ours.pipes);
+        let mut relay = Self::of_pipes(user, ours.pipes)?;
         if let Some(master) = master {
             relay.add_terminal(user, ours.terminal, master);
         }
@@ -258,22 +190,30 @@ impl<'a> Relay<'a> {
         self.terminal = Some((master, user[screen]));
     }
 
-    fn of_pipes(user: [BorrowedFd<'a>; 3], pipes: [Option<OwnedFd>; 3]) -> Self {
+    fn of_pipes(user: [BorrowedFd<'a>; 3], pipes: [Option<OwnedFd>; 3]) -> Result<Self, Errno> {
         let [input, output, error] = pipes;
-        let keyboard = input
+        let (typed, copied) = match input {
+            Some(pipe) if rustix::termios::isatty(user[0]) => (Some(pipe), None),
+            input => (None, input),
+        };
+        let keyboard = typed
             .filter(|_| in_foreground(user[0]))
             .map(|pipe| (user[0], Sink::Pipe(pipe)));
+        let feed = copied
+            .map(|pipe| Screen::feeding(user[0], pipe))
+            .transpose()?;
         let screens = [(output, user[1]), (error, user[2])]
             .into_iter()
             .filter_map(|(pipe, to)| Some(Screen::new(Source::Pipe(pipe?), to)))
             .collect();
-        Self {
+        Ok(Self {
             keyboard,
+            feed,
             screens,
             raw: None,
             terminal: None,
             output: Output::default(),
-        }
+        })
     }
 
     /// How much the command wrote, where that is limited.
@@ -313,9 +253,11 @@ impl<'a> Relay<'a> {
         Ok(())
     }
 
-    /// What to wait for: open screens in order, then the keyboard.
+    /// What to wait for: open screens in order, then what feeds the command,
+    /// then the keyboard.
     pub(crate) fn poll_fds(&self) -> Vec<PollFd<'_>> {
-        let mut fds: Vec<_> = self.screens.iter().filter_map(Screen::poll_fd).collect();
+        let streams = self.screens.iter().chain(&self.feed);
+        let mut fds: Vec<_> = streams.filter_map(Screen::poll_fd).collect();
         fds.extend(
             self.keyboard
                 .iter()
@@ -332,6 +274,13 @@ impl<'a> Relay<'a> {
                 screen.show(&mut self.output);
             }
         }
+        if let Some(feed) = &mut self.feed
+            && ready.next().unwrap_or(false)
+        {
+            feed.show(&mut Output::default());
+        }
+        // With its pipe closed, the command knows that there is no more.
+        self.feed.take_if(|feed| !feed.is_open());
         if self.keyboard.is_some() && ready.next().unwrap_or(false) {
             self.type_in();
         }
@@ -346,6 +295,7 @@ impl<'a> Relay<'a> {
     /// room for it.
     pub(crate) fn drain(&mut self) {
         self.keyboard = None;
+        self.feed = None;
         for screen in &mut self.screens {
             while screen.show(&mut self.output) {}
             if screen.chunk.is_empty() {
@@ -377,6 +327,17 @@ impl<'a> Screen<'a> {
             to: Reader::of(to),
             chunk: Vec::new(),
         }
+    }
+
+    /// From a stream outside to a pipe of the command.
+    fn feeding(from: BorrowedFd<'a>, to: OwnedFd) -> Result<Self, Errno> {
+        let flags = rustix::fs::fcntl_getfl(&to)?;
+        rustix::fs::fcntl_setfl(&to, flags | OFlags::NONBLOCK)?;
+        Ok(Self {
+            from: Some(Source::Given(from)),
+            to: Reader::Own(to),
+            chunk: Vec::new(),
+        })
     }
 
     fn is_open(&self) -> bool {
@@ -432,20 +393,13 @@ impl<'a> Screen<'a> {
             // a terminal goes on being emptied.
             Err(_) => {
                 self.chunk.clear();
-                if matches!(self.from, Some(Source::Pipe(_))) {
+                if !matches!(self.from, Some(Source::Master(_))) {
                     self.from = None;
                 }
                 true
             }
         }
     }
-}
-
-fn users_size() -> Option<Winsize> {
-    let (input, output, error) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
-    [output.as_fd(), error.as_fd(), input.as_fd()]
-        .into_iter()
-        .find_map(|stream| rustix::termios::tcgetwinsize(stream).ok())
 }
 
 /// A process in the background must leave its terminal's keyboard alone.

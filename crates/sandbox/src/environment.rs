@@ -23,7 +23,8 @@ pub(crate) fn build(
     rules: &Environment,
     outside: impl IntoIterator<Item = (OsString, OsString)>,
     identity: &Identity<'_>,
-    proxies: Vec<(&'static str, String)>,
+    ours: Vec<(&'static str, String)>,
+    stand_ins: Vec<(String, String)>,
 ) -> Vec<CString> {
     let mut inside: BTreeMap<OsString, OsString> = outside
         .into_iter()
@@ -39,11 +40,14 @@ pub(crate) fn build(
         inside.insert("USER".into(), user.into());
         inside.insert("LOGNAME".into(), user.into());
     }
-    for (name, value) in proxies {
+    for (name, value) in ours {
         inside.insert(name.into(), value.into());
     }
     for (name, value) in &rules.set {
         inside.insert(name.into(), (&value.value).into());
+    }
+    for (name, value) in stand_ins {
+        inside.insert(name.into(), value.into());
     }
     inside.insert(MARKER.0.into(), MARKER.1.into());
     inside
@@ -74,7 +78,7 @@ mod tests {
             working_folder: Path::new("/w"),
             user: None,
         };
-        build(rules, outside, &identity, Vec::new())
+        build(rules, outside, &identity, Vec::new(), Vec::new())
             .into_iter()
             .map(|v| v.into_string().unwrap())
             .collect()

@@ -9,6 +9,7 @@ mod environment;
 mod git;
 mod guard;
 mod host;
+mod judge;
 mod limits;
 mod native;
 mod network;
@@ -16,10 +17,12 @@ mod observation;
 mod plan;
 mod proxy;
 mod sensitive;
+mod trust;
 mod view;
 mod wire;
 
 pub use host::{Host, HostError};
+pub use judge::Judge;
 pub use limits::{HeldLimit, LimitHit, LimitName, Mechanism, Unheld, Usage, limit_mechanisms};
 pub use native::{Attendant, ObservationError, Running, SpawnError, spawn};
 pub use network::{
@@ -27,8 +30,10 @@ pub use network::{
 };
 pub use observation::{Action, Observation, Observed, Outcome};
 pub use plan::{
-    Command, Intercept, Layer, LayerState, Plan, PlanError, PlanRequest, Stream, Weaker,
+    Command, GivenFile, Intercept, Layer, LayerState, PRIVATE_FOLDERS, Plan, PlanError,
+    PlanRequest, Stream, Weaker,
 };
 pub use proxy::ProxyUser;
+pub use trust::{JAVA_PASSWORD, Trust, TrustPlan};
 pub use view::ViewError;
 pub use wire::{Ended, Event, Operation, Refusal, RefusalKind, Step};

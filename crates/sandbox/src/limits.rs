@@ -29,6 +29,7 @@ pub(crate) use self::inside::OomScore;
 use self::inside::ProcessLimits;
 pub(crate) use self::watch::Moment;
 use self::watch::Seen;
+use crate::judge::Judge;
 
 /// The limits by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -199,4 +200,16 @@ pub(crate) struct LimitPlan {
     /// CPUs that may be used at once.
     cores: usize,
     seen: Mutex<Seen>,
+}
+
+impl LimitPlan {
+    /// With nothing of the host writable, the size of the private storage is
+    /// all that holds its growth.
+    pub(crate) fn judged_by(mut self, judge: Judge) -> Self {
+        let of_storage = |held: &&mut Held| held.limit == LimitName::Disk;
+        if let (Judge::Nobody, Some(disk)) = (judge, self.held.iter_mut().find(of_storage)) {
+            disk.mechanism = Mechanism::Tmpfs;
+        }
+        self
+    }
 }

@@ -7,9 +7,11 @@
 mod error;
 mod files;
 mod ids;
+mod late;
 mod layout;
 mod listing;
 mod network;
+mod own;
 
 use std::ffi::{CString, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,15 +26,20 @@ use rustix::termios::Winsize;
 use serde::{Deserialize, Serialize};
 
 pub use self::error::PlanError;
+pub use self::files::PRIVATE_FOLDERS;
 use self::ids::Ids;
+pub(crate) use self::late::{LateFile, LateFiles};
 pub use self::network::Intercept;
 pub(crate) use self::network::NetworkPlan;
+pub use self::own::GivenFile;
 use crate::environment::{self, Identity};
 use crate::guard::Guard;
 use crate::host::Host;
+use crate::judge::Judge;
 use crate::limits::LimitPlan;
 use crate::proxy::{self, ProxyUser};
 use crate::sensitive::SensitivePlaces;
+use crate::trust::{self, TrustPlan};
 use crate::view::View;
 
 /// An argument vector, never a shell's text.
@@ -63,6 +70,9 @@ pub struct Weaker {
     pub host_root: bool,
     /// Run without Landlock where the kernel has none.
     pub no_landlock: bool,
+    /// Run with nothing of the host writable, and with calls unjudged and
+    /// unseen, where somebody else has the listener.
+    pub no_listener: bool,
     /// Run although limits of the policy are not enforced.
     pub no_limits: bool,
 }
@@ -98,11 +108,20 @@ pub struct PlanRequest<'a> {
     pub untouchable: Vec<PathBuf>,
     /// Accepted weaker forms.
     pub weaker: Weaker,
+    /// Who judges the command's calls.
+    pub judge: Judge,
     /// When connections are intercepted.
     pub intercept: Intercept,
     /// What clients of the loopback proxies show, in the variables that tell
     /// of them.
     pub proxy_user: ProxyUser,
+    /// Asks for an authority of its own that programs inside trust. Without
+    /// connections that are intercepted there is nothing to trust it for.
+    pub trust: Option<TrustPlan>,
+    /// Files for the sandbox's own folder, `/run/ringfence`.
+    pub given: Vec<GivenFile>,
+    /// What the policy's managed variables hold inside.
+    pub stand_ins: Vec<(String, String)>,
 }
 
 /// One layer of enforcement and what became of it.
@@ -156,6 +175,7 @@ pub struct Plan {
     view: View,
     guard: Guard,
     network: NetworkPlan,
+    late: LateFiles,
     landlock: Option<Vec<(PathBuf, FsAccess)>>,
     environment: Vec<CString>,
     command: Command,
@@ -165,6 +185,7 @@ pub struct Plan {
     umask: u32,
     time_limit: Option<Duration>,
     weaker: Weaker,
+    judge: Judge,
     landlock_abi: u32,
     limits: Arc<LimitPlan>,
     audit: AuditLevel,
@@ -175,9 +196,11 @@ impl Plan {
     /// Makes the plan, or says what cannot be enforced here.
     pub fn build(request: PlanRequest<'_>) -> Result<Self, PlanError> {
         let policy = request.policy;
-        refuse_unenforceable(policy)?;
         if request.host.landlock_abi == 0 && !request.weaker.no_landlock {
             return Err(PlanError::NoLandlock);
+        }
+        if request.host.landlock_abi == 0 && request.judge == Judge::Nobody {
+            return Err(PlanError::NoLandlockNorListener);
         }
         let ids = Ids::choose(request.host);
         let files = files::survey(
@@ -185,6 +208,7 @@ impl Plan {
             request.host,
             request.working_folder,
             request.untouchable,
+            request.judge,
         )?;
         let guard = files.guard(policy.filesystem())?;
         let sensitive = files.sensitive(policy.filesystem());
@@ -194,20 +218,35 @@ impl Plan {
             user: ids.mapped_by_supervisor.then_some(ids::USER_NAME),
         };
         let network = NetworkPlan::choose(policy, request.intercept);
-        let proxies = network
+        let trust = request.trust.filter(|_| network.is_intercepted());
+        let mut variables = network
             .is_intercepted()
             .then_some(request.proxy_user)
             .map(proxy::variables)
             .unwrap_or_default();
+        if trust.is_some() {
+            trust::tell(&mut variables);
+        }
         let mut made = network.files()?;
         made.extend(layout::temporary_folder(policy.environment(), &files));
+        let mut late = LateFiles::default();
+        made.extend(late::overlays(&files, &mut late));
+        made.extend(own::overlays(
+            &files,
+            &ids,
+            request.given,
+            trust.as_ref(),
+            &mut late,
+        )?);
         Ok(Self {
             environment: environment::build(
                 policy.environment(),
                 request.environment,
                 &identity,
-                proxies,
+                variables,
+                request.stand_ins,
             ),
+            late,
             landlock: (request.host.landlock_abi > 0)
                 .then(|| layout::landlock_rules(&files, &made)),
             view: layout::view(&files, &ids, request.host, made)?,
@@ -226,14 +265,17 @@ impl Plan {
                 .as_ref()
                 .map(|time| time.value.as_duration()),
             weaker: request.weaker,
-            audit: policy.audit().value,
+            judge: request.judge,
+            audit: match request.judge {
+                Judge::Init => policy.audit().value,
+                Judge::Nobody => AuditLevel::Off,
+            },
             sensitive,
             // Last, when nothing else can fail: a group may be made for it.
-            limits: Arc::new(LimitPlan::choose(
-                policy.limits(),
-                request.host,
-                request.weaker,
-            )?),
+            limits: Arc::new(
+                LimitPlan::choose(policy.limits(), request.host, request.weaker)?
+                    .judged_by(request.judge),
+            ),
         })
     }
 
@@ -260,17 +302,9 @@ impl Plan {
                 true,
                 format!("{} mounts on a read-only root", self.view.overlays.len()),
             ),
-            state(
-                Layer::ProtectedNames,
-                true,
-                "read-only mounts, and calls carried out by the init".into(),
-            ),
+            state(Layer::ProtectedNames, true, self.protection().into()),
             state(Layer::Landlock, self.landlock.is_some(), landlock),
-            state(
-                Layer::Seccomp,
-                true,
-                "hardening filter, and a listener for name-changing calls".into(),
-            ),
+            state(Layer::Seccomp, true, self.filtering().into()),
             state(
                 Layer::Capabilities,
                 true,
@@ -285,6 +319,22 @@ impl Plan {
         ]
     }
 
+    fn protection(&self) -> &'static str {
+        match self.judge {
+            Judge::Init => "read-only mounts, and calls carried out by the init",
+            Judge::Nobody => "nothing of the host is writable",
+        }
+    }
+
+    fn filtering(&self) -> &'static str {
+        match self.judge {
+            Judge::Init => "hardening filter, and a listener for name-changing calls",
+            Judge::Nobody => {
+                "hardening filter, no Unix sockets; the listener is another sandbox's, accepted by --weaker listener"
+            }
+        }
+    }
+
     pub(crate) fn ids(&self) -> &Ids {
         &self.ids
     }
@@ -297,15 +347,30 @@ impl Plan {
         &self.guard
     }
 
+    /// The places of the host that the policy makes writable, without links,
+    /// also where nobody judges and nothing is.
+    pub fn writable(&self) -> impl Iterator<Item = &Path> {
+        self.guard.roots().iter().map(PathBuf::as_path)
+    }
+
     /// Whether the sandbox has sockets that somebody has to serve.
     pub fn is_intercepted(&self) -> bool {
         self.network.is_intercepted()
+    }
+
+    pub(crate) fn late(&self) -> &LateFiles {
+        &self.late
     }
 
     pub(crate) fn limits(&self) -> &Arc<LimitPlan> {
         &self.limits
     }
 
+    pub(crate) fn judge(&self) -> Judge {
+        self.judge
+    }
+
+    /// How much is seen of the command's calls.
     pub(crate) fn audit_level(&self) -> AuditLevel {
         self.audit
     }
@@ -379,15 +444,6 @@ impl Plan {
     /// Falls back to the starter's own id behind the sandbox.
     pub(crate) fn use_own_id(&mut self) {
         self.ids.use_own_id();
-    }
-}
-
-fn refuse_unenforceable(policy: &Resolved<Policy>) -> Result<(), PlanError> {
-    match policy.environment().managed.first() {
-        Some(name) => Err(PlanError::CredentialsUnavailable {
-            name: name.value.clone(),
-        }),
-        None => Ok(()),
     }
 }
 

@@ -124,6 +124,29 @@ pub(crate) enum Content {
     Scratch,
     /// A file made for this run.
     File(Vec<u8>),
+    /// A folder made for this run, with these files, which cannot be changed.
+    Own(Vec<OwnFile>),
+    /// A late file instead of one of the host, as far as that is still there.
+    Replaced(usize),
+    /// A late file instead of one of the host, which must not be seen.
+    Masked(usize),
+}
+
+/// A file in a folder made for this run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OwnFile {
+    /// Below the folder.
+    pub(crate) path: PathBuf,
+    pub(crate) content: OwnContent,
+    pub(crate) mode: u32,
+}
+
+/// What is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OwnContent {
+    Bytes(Vec<u8>),
+    /// A late file, by its number.
+    Late(usize),
 }
 
 /// The whole view.

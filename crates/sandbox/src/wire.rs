@@ -35,7 +35,8 @@ pub enum Event {
     /// Every layer is in place and the command is about to be executed. The
     /// master side of its terminal comes along if it has one.
     Started,
-    /// The command's process is about to execute it; its listener comes along.
+    /// The command's process is about to execute it; its listener comes along
+    /// if it has one.
     Restricted,
     /// The command could not be executed.
     ExecFailed {
@@ -79,7 +80,10 @@ pub struct Ended {
 pub(crate) enum Order {
     /// Mounts made outside come along, for the overlays of these numbers.
     Mounts(Vec<usize>),
-    /// The ids of the sandbox are mapped; go on.
+    /// The next of the late files come along.
+    Files,
+    /// The ids of the sandbox are mapped, and all that it was to be given was
+    /// given; go on.
     Proceed,
     /// The start is on record, and the sockets of the network are served.
     Served,
@@ -193,6 +197,8 @@ pub enum Step {
     RestrictMount,
     #[error("making a scratch file system")]
     Scratch,
+    #[error("taking the files that are given after the start")]
+    LateFiles,
     #[error("making the device folder")]
     Devices,
     #[error("mounting /proc")]

@@ -11,6 +11,7 @@ mod address;
 mod caps;
 mod environ;
 mod heap;
+mod helper;
 mod idmap;
 mod interfaces;
 mod keyring;
@@ -26,6 +27,7 @@ mod probe;
 mod process;
 mod ring;
 pub mod seccomp;
+mod secrecy;
 mod signal;
 mod terminal;
 mod unix_diag;
@@ -38,6 +40,7 @@ pub use crate::caps::{
 };
 pub use crate::environ::{environment_where, scrub_environment};
 pub use crate::heap::prepare_heap;
+pub use crate::helper::end_with_parent;
 pub use crate::idmap::{IdMap, IdMapping, write_maps_of, write_own_maps};
 pub use crate::interfaces::own_addresses;
 pub use crate::keyring::join_fresh_session_keyring;
@@ -63,6 +66,7 @@ pub use crate::process::{
     reap, reap_zombies, set_umask, signal_all_others, spawn_in, spawn_in_group, spawn_to_exec,
 };
 pub use crate::ring::{COUNTERS, Counter, LARGEST_RECORD, Ring, RingReader, RingWriter};
+pub use crate::secrecy::keep_secrets;
 pub use crate::signal::{SignalQueue, is_first_thread, is_ignored, reset_signals};
 pub use crate::terminal::{Pty, RawMode, controlling_terminal_of, make_controlling};
 pub use crate::unix_diag::UnixDiag;

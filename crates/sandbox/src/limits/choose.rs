@@ -311,6 +311,7 @@ mod tests {
     use ringfence_policy::{Cores, Count, Origin, TimeSpan};
 
     use super::*;
+    use crate::judge::Judge;
 
     fn stated<T>(value: T) -> Sourced<T> {
         Sourced::new(value, Origin::new(LayerKind::Flag, "--x"))
@@ -351,6 +352,22 @@ mod tests {
         assert_eq!(plan.held.len(), 2);
         assert_eq!(plan.watch.memory, Some(800 << 20));
         assert_eq!(plan.process.processes, Some(4097));
+    }
+
+    #[test]
+    fn g9_where_nobody_judges_the_size_of_private_storage_holds_the_limit() {
+        let limits = Limits {
+            disk: Some(stated(ByteSize::from_bytes(1 << 20).unwrap())),
+            ..Limits::default()
+        };
+        for (judge, held) in [
+            (Judge::Init, Mechanism::Account),
+            (Judge::Nobody, Mechanism::Tmpfs),
+        ] {
+            let plan = choose(&limits, &machine(), false).unwrap().judged_by(judge);
+            assert_eq!(mechanism(&plan, LimitName::Disk), Some(held));
+            assert_eq!(plan.watch.disk, Some(1 << 20));
+        }
     }
 
     #[test]

@@ -38,13 +38,11 @@ pub(super) struct Account(Option<Box<Ledger>>);
 pub(super) struct Doomed(Option<OwnedFd>);
 
 impl Account {
-    /// The account of a run that may add so many bytes. To be opened before
-    /// anything is run; `None` stands for no limit.
-    pub(super) fn open(limit: Option<u64>) -> Result<Self, Errno> {
-        let Some(limit) = limit else {
-            return Ok(Self(None));
-        };
-        Ok(Self(Some(Box::new(Ledger::new(limit, Storage::open()?)))))
+    /// The account of a run that may add so many bytes to what is on `storage`
+    /// and to the host; `None` stands for no limit. To be opened once the
+    /// command is a process of its own, which must not have our limits.
+    pub(super) fn open(limited: Option<(u64, Storage)>) -> Self {
+        Self(limited.map(|(limit, storage)| Box::new(Ledger::new(limit, storage))))
     }
 
     /// Before a name is made anywhere.
@@ -301,7 +299,7 @@ mod tests {
 
     #[test]
     fn without_a_limit_nothing_is_counted() {
-        let mut account = Account::open(None).unwrap();
+        let mut account = Account::open(None);
         account.admit_name().unwrap();
         account.admit_writing(OFlags::WRONLY).unwrap();
         account.close();

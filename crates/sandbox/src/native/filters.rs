@@ -4,7 +4,8 @@
 //! the kernel which no sandboxed program needs fail. [`watched`] is added for
 //! the command: calls that make or change names, and those that connect, are
 //! carried out by the init (see [`super::broker`]). [`Verdict`] is what both
-//! together say about a call that reached the init.
+//! together say about a call that reached the init. [`unjudged`] is added
+//! instead where no call reaches it.
 
 use ringfence_sys::Errno;
 use ringfence_sys::seccomp::{Action, Filter, Rule, Test};
@@ -347,6 +348,26 @@ impl Rules {
             [Action::Allow, Action::Allow] => Verdict::GoOn,
         }
     }
+}
+
+/// The filter of a command whose calls nobody judges. What they could change
+/// is private, so they go on; but a Unix socket could be connected to one of
+/// the host that lies in a visible folder.
+pub(super) fn unjudged() -> Filter {
+    let goes_on = |action| match action {
+        Action::Notify => Action::Allow,
+        other => other,
+    };
+    let watched = watched();
+    let rules = watched.rules().iter().cloned();
+    let unix = Test::equals(0, libc::AF_UNIX.unsigned_abs());
+    let no_unix = Rule::always(libc::SYS_socket, Action::Allow).when(&[unix], NOT_PERMITTED);
+    Filter::new(
+        rules
+            .map(|rule| rule.map(goes_on))
+            .chain([no_unix])
+            .collect(),
+    )
 }
 
 /// An opening with `O_PATH` of what need not be a folder.

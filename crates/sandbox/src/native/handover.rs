@@ -4,7 +4,8 @@
 //! is the command, and sends the listener. Where they are recorded as well,
 //! every call from the filter on may wait for the init, the sending and the
 //! `execve` among them: then it is a copy that says beforehand which number
-//! its listener will have, and the init takes it from there.
+//! its listener will have, and the init takes it from there. Where nobody
+//! judges them there is no listener, and the process says so.
 
 use std::os::fd::AsFd;
 
@@ -17,6 +18,7 @@ use rustix::process::{DumpableBehavior, PidfdGetfdFlags};
 use super::child::{self, tell};
 use super::failure::{During, Failure};
 use super::{filters, observe};
+use crate::judge::Judge;
 use crate::plan::Plan;
 use crate::wire::{Event, Step};
 
@@ -51,21 +53,21 @@ pub(super) fn start_command(plan: &Plan, pty: Option<&Pty>) -> Result<(Child, Ch
     Ok((command.during(Step::Fork)?, ours))
 }
 
-/// Gives the command's process its terminal and takes its listener. From here
-/// on the init is restricted, and the command runs.
+/// Gives the command's process its terminal and takes its listener, if it has
+/// one. From here on the init is restricted, and the command runs.
 pub(super) fn hand_over(
     plan: &Plan,
     command: &Child,
     from_command: &Channel,
     pty: Option<&Pty>,
-) -> Result<Listener, Failure> {
+) -> Result<Option<Listener>, Failure> {
     let give_terminal = || match pty {
         Some(pty) => rustix::termios::tcsetpgrp(&pty.slave, command.pid).during(Step::Terminal),
         None => Ok(()),
     };
     let go = || from_command.send(b"go", &[]).during(Step::Channel);
     if plan.audit_level() == AuditLevel::Off {
-        let listener = receive_listener(from_command)?;
+        let listener = receive_listener(plan, from_command)?;
         give_terminal()?;
         if pty.is_some() {
             go()?;
@@ -78,16 +80,16 @@ pub(super) fn hand_over(
         sys::seccomp::install(&filters::hardening()).during(Step::Filter)?;
     }
     go()?;
-    take_listener(command, from_command, number)
+    take_listener(command, from_command, number).map(Some)
 }
 
 /// The command's side: installs its filter and lets the init have the
-/// listener.
+/// listener, if there is one.
 pub(super) fn install(plan: &Plan, channel: &Channel, has_terminal: bool) -> Result<(), Failure> {
-    let filter = observe::of_command(plan.audit_level());
     if plan.audit_level() == AuditLevel::Off {
-        let listener = sys::seccomp::install_with_listener(&filter).during(Step::Listener)?;
-        tell(channel, &Event::Restricted, &[listener.as_fd()]).during(Step::Channel)?;
+        let listener = install_unseen(plan)?;
+        let listener = listener.as_ref().map(AsFd::as_fd);
+        tell(channel, &Event::Restricted, listener.as_slice()).during(Step::Channel)?;
         if has_terminal {
             // Until it is ours.
             channel.receive().during(Step::Channel)?;
@@ -102,10 +104,23 @@ pub(super) fn install(plan: &Plan, channel: &Channel, has_terminal: bool) -> Res
         .send(&number.to_ne_bytes(), &[])
         .during(Step::Channel)?;
     channel.receive().during(Step::Channel)?;
+    let filter = observe::of_command(plan.audit_level());
     let listener = sys::seccomp::install_with_listener(&filter).during(Step::Listener)?;
     // It is closed by `execve`, when the init has it.
     std::mem::forget(listener);
     Ok(())
+}
+
+/// The filter of a command of whose calls nothing is recorded.
+fn install_unseen(plan: &Plan) -> Result<Option<Listener>, Failure> {
+    match plan.judge() {
+        Judge::Init => sys::seccomp::install_with_listener(&observe::of_command(AuditLevel::Off))
+            .map(Some)
+            .during(Step::Listener),
+        Judge::Nobody => sys::seccomp::install(&filters::unjudged())
+            .map(|()| None)
+            .during(Step::Filter),
+    }
 }
 
 /// The number that the next new descriptor gets.
@@ -136,26 +151,34 @@ fn take_listener(
             Ok(listener) => return Ok(Listener::new(listener)),
             // Not installed yet.
             Err(Errno::BADF) => {}
-            Err(errno) => return Err(errno).during(Step::Listener),
+            Err(errno) => return Err(why_not(from_command, errno)),
         }
         let mut fds = [PollFd::new(from_command, PollFlags::IN)];
         if rustix::event::poll(&mut fds, Some(&SHORTLY)).is_ok_and(|ready| ready > 0) {
-            return match from_command.try_receive().during(Step::Channel)? {
-                Received::Message(bytes, _) => Err(failure_in(&bytes)),
-                _ => Err(Errno::PIPE).during(Step::Listener),
-            };
+            return Err(why_not(from_command, Errno::PIPE));
         }
     }
 }
 
+/// Why there is no listener: what the command's process said, maybe before it
+/// ended, or else `errno`.
+fn why_not(from_command: &Channel, errno: Errno) -> Failure {
+    match from_command.try_receive() {
+        Ok(Received::Message(bytes, _)) => failure_in(&bytes),
+        _ => Failure::told(Step::Listener, None, errno.raw_os_error()),
+    }
+}
+
 /// The first word of the command's process: its listener, or why not.
-fn receive_listener(from_command: &Channel) -> Result<Listener, Failure> {
+fn receive_listener(plan: &Plan, from_command: &Channel) -> Result<Option<Listener>, Failure> {
     let Received::Message(bytes, mut descriptors) = from_command.receive().during(Step::Channel)?
     else {
         return Err(Errno::PIPE).during(Step::Listener);
     };
-    match (serde_json::from_slice(&bytes), descriptors.pop()) {
-        (Ok(Event::Restricted), Some(listener)) => Ok(Listener::new(listener)),
+    let listener = descriptors.pop().map(Listener::new);
+    match (serde_json::from_slice(&bytes), plan.judge(), &listener) {
+        (Ok(Event::Restricted), Judge::Init, Some(_))
+        | (Ok(Event::Restricted), Judge::Nobody, None) => Ok(listener),
         _ => Err(failure_in(&bytes)),
     }
 }

@@ -15,6 +15,7 @@ use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
 
 use super::broker::{Broker, Roots};
 use super::child::tell;
+use super::desk::Desk;
 use super::disk::Account;
 use super::failure::{During, Failure};
 use super::handover;
@@ -22,6 +23,7 @@ use super::life::{Life, Parts};
 use super::mounts::Ground;
 use super::network;
 use super::observe::Observer;
+use super::storage::Storage;
 use super::watchdog::Watchdog;
 use crate::limits::OomScore;
 use crate::plan::Plan;
@@ -49,12 +51,13 @@ fn start<'a>(
     callers: Option<Channel>,
     ring: Option<Ring>,
 ) -> Result<Life<'a>, Failure> {
+    // Before anything else: the starter's variables are no business of ours.
+    sys::scrub_environment();
     plan.limits().enter_group().during(Step::Group)?;
     close_inherited(plan, supervisor, callers.as_ref(), ring.as_ref())?;
     let observer = Observer::new(plan, ring).during(Step::Channel)?;
     // What needs no ids comes first: started as root, the supervisor is busy
     // with them.
-    sys::scrub_environment();
     sys::own_network().during(Step::Network)?;
     network::set_up(plan.network(), supervisor)?;
     // A name that every resolver knows, and nothing about this machine.
@@ -86,6 +89,8 @@ fn start<'a>(
     // The command starts only once the policy is live, and on record.
     wait_until_served(supervisor).during(Step::Inlets)?;
     let watchdog = Watchdog::new(plan.limits().watch).during(Step::Scratch)?;
+    // As it is before anything is written.
+    let storage = limited_storage(plan)?;
     // Best effort: an init that is killed first is missed by the supervisor.
     score.as_mut().map(OomScore::raise);
     let (command, from_command) = handover::start_command(plan, pty.as_ref())?;
@@ -95,20 +100,32 @@ fn start<'a>(
     tell(supervisor, &Event::Started, master.as_slice()).during(Step::Channel)?;
     drop(pty);
     release_streams()?;
-    // Nothing was written yet: every opening for that waits for the broker.
-    let account = Account::open(plan.limits().watch.disk).during(Step::Scratch)?;
+    let account = Account::open(storage);
     let seen = (observer, plan.sensitive());
+    let desk = match listener {
+        Some(listener) => Desk::Open(Box::new(
+            Broker::new(listener, plan.guard(), roots, sockets, callers, seen)
+                .with_account(account)
+                .with_largest_file(plan.limits().process().file_size),
+        )),
+        None => Desk::Closed(account),
+    };
     Ok(Life::new(Parts {
         supervisor,
         command,
         from_command,
         signals,
-        broker: Broker::new(listener, plan.guard(), roots, sockets, callers, seen)
-            .with_account(account)
-            .with_largest_file(plan.limits().process().file_size),
+        desk,
         watchdog,
         time_limit: plan.time_limit(),
     }))
+}
+
+/// The private storage, and how many bytes may be added, where that is limited.
+fn limited_storage(plan: &Plan) -> Result<Option<(u64, Storage)>, Failure> {
+    let limit = plan.limits().watch.disk;
+    let limited = limit.map(|limit| Storage::open().map(|storage| (limit, storage)));
+    limited.transpose().during(Step::Scratch)
 }
 
 /// For this process and everything that it starts.
@@ -162,7 +179,11 @@ fn take_ids(plan: &Plan, supervisor: &Channel) -> Result<Ground, Failure> {
     } else {
         // Before the files for it become read-only.
         sys::write_own_maps(&ids.map).during(Step::MapIds)?;
-        Ground::with_places(plan.view())?
+        let mut ground = Ground::with_places(plan.view())?;
+        if !plan.late().is_empty() {
+            wait_to_proceed(supervisor, &mut ground).during(Step::LateFiles)?;
+        }
+        ground
     };
     let uid = rustix::process::Uid::from_raw(ids.map.inside_uid);
     let gid = rustix::process::Gid::from_raw(ids.map.inside_gid);
@@ -181,6 +202,7 @@ fn wait_to_proceed(supervisor: &Channel, ground: &mut Ground) -> Result<(), Errn
         };
         match serde_json::from_slice(&bytes) {
             Ok(Order::Mounts(numbers)) => ground.give(numbers.into_iter().zip(descriptors)),
+            Ok(Order::Files) => ground.give_files(descriptors),
             Ok(Order::Proceed) => return Ok(()),
             _ => return Err(Errno::PIPE),
         }

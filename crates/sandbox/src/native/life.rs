@@ -7,8 +7,10 @@ use ringfence_sys::{self as sys, Channel, Child, Errno, Reaped, Received, Signal
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::Signal;
 
-use super::broker::Broker;
 use super::child::tell;
+use super::desk::Desk;
+use super::observe::Observer;
+use super::refusals::Refusals;
 use super::watchdog::Watchdog;
 use crate::limits::{LimitHit, LimitName};
 use crate::wire::{Ended, Event, Order};
@@ -22,7 +24,7 @@ pub(super) struct Life<'a> {
     command: Child,
     from_command: Option<Channel>,
     signals: SignalQueue,
-    broker: Broker<'a>,
+    desk: Desk<'a>,
     watching: bool,
     outcome: Option<Reaped>,
     deadline: Option<Instant>,
@@ -47,7 +49,7 @@ pub(super) struct Parts<'a> {
     pub(super) command: Child,
     pub(super) from_command: Channel,
     pub(super) signals: SignalQueue,
-    pub(super) broker: Broker<'a>,
+    pub(super) desk: Desk<'a>,
     pub(super) watchdog: Watchdog,
     pub(super) time_limit: Option<Duration>,
 }
@@ -60,8 +62,8 @@ impl<'a> Life<'a> {
             command: parts.command,
             from_command: Some(parts.from_command),
             signals: parts.signals,
-            broker: parts.broker,
-            watching: true,
+            watching: parts.desk.listener().is_some(),
+            desk: parts.desk,
             outcome: None,
             deadline: time.and_then(|time| Instant::now().checked_add(time)),
             timed_out: false,
@@ -83,7 +85,7 @@ impl<'a> Life<'a> {
             }
             if awake.calls {
                 self.glance();
-                self.broker.serve_waiting();
+                self.desk.serve_waiting();
                 self.report_new_refusals();
             }
             if !self.keep_record() {
@@ -105,8 +107,9 @@ impl<'a> Life<'a> {
             PollFd::new(&self.signals, PollFlags::IN),
             PollFd::new(self.supervisor, PollFlags::IN),
         ];
-        let calls = self.watching.then(|| {
-            fds.push(PollFd::new(self.broker.listener(), PollFlags::IN));
+        let listener = self.desk.listener().filter(|_| self.watching);
+        let calls = listener.map(|listener| {
+            fds.push(PollFd::new(listener, PollFlags::IN));
             fds.len() - 1
         });
         let command = self.from_command.as_ref().map(|channel| {
@@ -150,11 +153,11 @@ impl<'a> Life<'a> {
     }
 
     fn next_wake(&self) -> Option<Instant> {
-        let looks = [self.watchdog.next_look(), self.broker.disk().next_look()];
+        let looks = [self.watchdog.next_look(), self.desk.disk().next_look()];
         let ends = [
             self.deadline,
             self.last_moment,
-            self.broker.observer().due(),
+            self.desk.observer().and_then(Observer::due),
         ];
         looks.into_iter().chain(ends).flatten().min()
     }
@@ -162,8 +165,10 @@ impl<'a> Life<'a> {
     /// Lets the supervisor have what was recorded, if it is time. False when it
     /// does not take it.
     fn keep_record(&self) -> bool {
-        self.broker.observer().wake_supervisor();
-        !self.broker.observer().is_lost()
+        self.desk.observer().is_none_or(|observer| {
+            observer.wake_supervisor();
+            !observer.is_lost()
+        })
     }
 
     fn glance(&mut self) {
@@ -174,8 +179,8 @@ impl<'a> Life<'a> {
 
     fn watch_limits(&mut self) {
         let mut hits = self.watchdog.look();
-        self.broker.disk_mut().look();
-        hits.extend(self.broker.disk_mut().take_hits());
+        self.desk.disk_mut().look();
+        hits.extend(self.desk.disk_mut().take_hits());
         for hit in hits {
             self.report_hit(&hit);
         }
@@ -203,7 +208,7 @@ impl<'a> Life<'a> {
                 Ok(Order::KillAll) => kill_everything(),
                 Ok(Order::StopAll) => signal_everything(Signal::STOP),
                 Ok(Order::ContinueAll) => signal_everything(Signal::CONT),
-                Ok(Order::Mounts(_) | Order::Proceed | Order::Served) | Err(_) => {}
+                Ok(Order::Mounts(_) | Order::Files | Order::Proceed | Order::Served) | Err(_) => {}
             }
         }
     }
@@ -234,7 +239,7 @@ impl<'a> Life<'a> {
     }
 
     fn report_new_refusals(&mut self) {
-        for refusal in self.broker.take_new_refusals() {
+        for refusal in self.desk.take_new_refusals() {
             let _ = tell(self.supervisor, &Event::Refused(refusal), &[]);
         }
     }
@@ -258,16 +263,18 @@ impl<'a> Life<'a> {
         self.hear_command();
         kill_everything();
         reap_everything();
-        self.broker.observer().finish();
+        if let Some(observer) = self.desk.observer() {
+            observer.finish();
+        }
         self.report_new_refusals();
-        self.broker.disk_mut().close();
-        for hit in self.broker.disk_mut().take_hits() {
+        self.desk.disk_mut().close();
+        for hit in self.desk.disk_mut().take_hits() {
             self.report_hit(&hit);
         }
         let mut usage = self.watchdog.usage();
-        self.broker.disk().add_to(&mut usage);
-        let refusals = self.broker.refusals();
-        for (refusal, count) in refusals.repeated() {
+        self.desk.disk().add_to(&mut usage);
+        let refusals = self.desk.refusals();
+        for (refusal, count) in refusals.into_iter().flat_map(Refusals::repeated) {
             let _ = tell(
                 self.supervisor,
                 &Event::RefusedInAll(refusal.clone(), count),
@@ -283,7 +290,7 @@ impl<'a> Life<'a> {
             status,
             signal,
             peak_rss: sys::children_peak_rss(),
-            more_refusals: refusals.uncounted(),
+            more_refusals: refusals.map_or(0, Refusals::uncounted),
             timed_out: self.timed_out,
             usage,
         };

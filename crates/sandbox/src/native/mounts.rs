@@ -5,7 +5,6 @@
 //! opened once without following links, compared with what the plan saw, and
 //! used by descriptor from then on.
 
-use std::cell::{Cell, OnceCell};
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -13,8 +12,9 @@ use std::path::{Path, PathBuf};
 use ringfence_sys::{self as sys, Errno, MountFlags};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
-use super::disk::most_names;
 use super::failure::{During, Failure};
+use super::late::GivenFiles;
+use super::scratch::Scratch;
 use crate::view::{Base, Content, FileId, Overlay, Place, View};
 use crate::wire::Step;
 
@@ -37,6 +37,7 @@ pub(super) type GivenTrees = HashMap<usize, OwnedFd>;
 pub(super) struct Ground {
     places: GivenTrees,
     devices: Vec<(&'static str, OwnedFd)>,
+    files: GivenFiles,
 }
 
 impl Ground {
@@ -53,8 +54,11 @@ impl Ground {
     pub(super) fn without_places() -> Result<Self, Failure> {
         let devices = take_devices()?;
         sys::make_view_read_only().during(Step::ReadOnlyView)?;
-        let places = GivenTrees::new();
-        Ok(Self { places, devices })
+        Ok(Self {
+            places: GivenTrees::new(),
+            devices,
+            files: GivenFiles::default(),
+        })
     }
 
     /// Takes mounts made outside, by the number of their overlay.
@@ -62,21 +66,22 @@ impl Ground {
         self.places.extend(trees);
     }
 
+    /// Takes the next of the late files.
+    pub(super) fn give_files(&mut self, files: Vec<OwnedFd>) {
+        self.files.add(files);
+    }
+
     /// Builds the view and makes it the caller's root. No more than `limit`
     /// bytes can be added to what is made for this run.
     pub(super) fn build(self, view: &View, limit: Option<u64>) -> Result<(), Failure> {
-        build(view, limit, self.places, self.devices)
+        build(view, limit, self)
     }
 }
 
-fn build(
-    view: &View,
-    limit: Option<u64>,
-    mut given: GivenTrees,
-    devices: Vec<(&'static str, OwnedFd)>,
-) -> Result<(), Failure> {
+fn build(view: &View, limit: Option<u64>, ground: Ground) -> Result<(), Failure> {
     sys::set_umask(0);
-    let scratch = Scratch::mount()?;
+    let mut given = ground.places;
+    let scratch = Scratch::mount(ground.files)?;
     let root = match &view.base {
         Base::Host => Root(open_folder(Path::new("/"))?),
         Base::Only(visible) => empty_root(&scratch, visible)?,
@@ -91,7 +96,7 @@ fn build(
         let holds_others = holders.contains(overlay.path.as_path());
         hidden.extend(root.lay(overlay, given.remove(&index), holds_others, &scratch)?);
     }
-    root.attach_devices(devices, &scratch)?;
+    root.attach_devices(ground.devices, &scratch)?;
     root.attach_proc()?;
     for tree in hidden {
         sys::set_attributes_of_one(tree.as_fd(), MountFlags::INERT).during(Step::RestrictMount)?;
@@ -270,6 +275,11 @@ impl Root {
             (Content::Hidden { is_folder: false }, _) => {
                 return self.hide(path, || scratch.unreadable_file()).map(|()| None);
             }
+            (Content::Replaced(number), _) => {
+                return self.hide(path, || scratch.late(*number)).map(|()| None);
+            }
+            (Content::Masked(number), _) => (scratch.late(*number)?, false),
+            (Content::Own(files), _) => (scratch.own_folder(files)?, true),
             (Content::Scratch, _) => (scratch.tree(&scratch.fresh_name(), 0o1777)?, true),
             (Content::File(bytes), _) => (scratch.file(bytes)?, false),
         };
@@ -357,124 +367,7 @@ impl Root {
     }
 }
 
-/// One tmpfs that everything made for this run lives on, so that it has one
-/// size. It is mounted below `/dev`, where the real device folder covers it.
-struct Scratch {
-    root: OwnedFd,
-    made: Cell<u32>,
-    empty_folder: OnceCell<OwnedFd>,
-    unreadable_file: OnceCell<OwnedFd>,
-}
-
-impl Scratch {
-    fn mount() -> Result<Self, Failure> {
-        let tree = sys::tmpfs("0755", None, MountFlags::PLAIN).during(Step::Scratch)?;
-        let point = open_folder(Path::new("/dev"))?;
-        sys::attach(tree.as_fd(), point.as_fd()).during(Step::Scratch)?;
-        Ok(Self {
-            root: tree,
-            made: Cell::new(0),
-            empty_folder: OnceCell::new(),
-            unreadable_file: OnceCell::new(),
-        })
-    }
-
-    /// Lets so many bytes, and as many names as go with them, be added.
-    fn limit(&self, bytes: u64) -> Result<(), Failure> {
-        // A size of 0 would mean no limit at all.
-        const LEAST: u64 = 4096;
-        let now = rustix::fs::fstatvfs(&self.root).during(Step::Scratch)?;
-        let used = (now.f_blocks - now.f_bfree) * now.f_frsize;
-        let names = now.f_files - now.f_ffree;
-        sys::limit_tmpfs(
-            self.root.as_fd(),
-            used.saturating_add(bytes.max(LEAST)),
-            names.saturating_add(most_names(bytes)),
-        )
-        .during(Step::Scratch)
-    }
-
-    fn fresh_name(&self) -> String {
-        self.made.set(self.made.get() + 1);
-        format!("made-{}", self.made.get())
-    }
-
-    fn folder(&self, name: &str, mode: u32) -> Result<OwnedFd, Failure> {
-        rustix::fs::mkdirat(&self.root, name, Mode::from_raw_mode(mode)).during(Step::Scratch)?;
-        self.open(name)
-    }
-
-    fn open(&self, name: &str) -> Result<OwnedFd, Failure> {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        rustix::fs::openat(&self.root, name, flags, Mode::empty()).during(Step::Scratch)
-    }
-
-    /// A new folder as a mount of its own.
-    fn tree(&self, name: &str, mode: u32) -> Result<OwnedFd, Failure> {
-        let folder = self.folder(name, mode)?;
-        sys::clone_tree(folder.as_fd(), false).during(Step::CloneMount)
-    }
-
-    /// An empty, sealed folder as a mount of its own.
-    fn empty_folder(&self) -> Result<OwnedFd, Failure> {
-        copy_of(&self.empty_folder, || {
-            sealed_in_place(&self.folder("empty", 0o555)?)
-        })
-    }
-
-    /// An empty file that nobody may read, as a mount of its own.
-    fn unreadable_file(&self) -> Result<OwnedFd, Failure> {
-        copy_of(&self.unreadable_file, || {
-            sealed_in_place(&self.new_file(b"", 0)?)
-        })
-    }
-
-    fn file(&self, bytes: &[u8]) -> Result<OwnedFd, Failure> {
-        seal(&self.new_file(bytes, 0o444)?)
-    }
-
-    fn new_file(&self, bytes: &[u8], mode: u32) -> Result<OwnedFd, Failure> {
-        let name = self.fresh_name();
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&self.root, &name, flags, Mode::from_raw_mode(mode))
-            .during(Step::Scratch)?;
-        if rustix::io::write(&file, bytes).during(Step::Scratch)? != bytes.len() {
-            return Err(Errno::NOSPC).during(Step::Scratch);
-        }
-        self.open(&name)
-    }
-}
-
-/// Mounts `place` on itself so that it cannot be changed; later copies of the
-/// mount cannot be either.
-fn sealed_in_place(place: &OwnedFd) -> Result<OwnedFd, Failure> {
-    let tree = seal(place)?;
-    // Only what is attached can be copied before Linux 6.15.
-    sys::attach(tree.as_fd(), place.as_fd()).during(Step::AttachMount)?;
-    Ok(tree)
-}
-
-/// A mount of `place` that cannot be changed.
-fn seal(place: &OwnedFd) -> Result<OwnedFd, Failure> {
-    let tree = sys::clone_tree(place.as_fd(), false).during(Step::CloneMount)?;
-    sys::set_attributes_of_one(tree.as_fd(), MountFlags::INERT).during(Step::RestrictMount)?;
-    Ok(tree)
-}
-
-/// A copy of a mount that is made once.
-fn copy_of(
-    once: &OnceCell<OwnedFd>,
-    make: impl FnOnce() -> Result<OwnedFd, Failure>,
-) -> Result<OwnedFd, Failure> {
-    if once.get().is_none() {
-        let tree = make()?;
-        let _ = once.set(tree);
-    }
-    let original = once.get().ok_or(Errno::BADF).during(Step::Scratch)?;
-    sys::clone_tree(original.as_fd(), false).during(Step::CloneMount)
-}
-
-fn open_folder(path: &Path) -> Result<OwnedFd, Failure> {
+pub(super) fn open_folder(path: &Path) -> Result<OwnedFd, Failure> {
     rustix::fs::open(
         path,
         OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,

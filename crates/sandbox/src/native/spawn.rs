@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,12 +12,14 @@ use ringfence_sys::{self as sys, Channel, Child, Errno, Namespaces, Received, Ri
 use rustix::process::Signal;
 
 use super::given::{Mappings, hand_over_pipes, mapped_trees};
-use super::init;
 use super::observations::{ObservationError, Observations};
+use super::{init, late};
+use crate::judge::Judge;
 use crate::limits::{HeldLimit, LimitHit, LimitPlan, Moment, Usage};
 use crate::network::{Callers, Inlet, Inlets, Interception};
 use crate::observation::Observed;
 use crate::plan::{Layer, LayerState, Plan};
+use crate::trust::Trust;
 use crate::wire::{Event, Order, Step};
 
 /// Mounts that are handed in with one message.
@@ -39,6 +41,10 @@ pub enum SpawnError {
         /// The kernel's answer.
         errno: Errno,
     },
+    /// Another sandbox around this process has the only listener that there
+    /// can be.
+    #[error("the listener for system calls is taken by another sandbox that this process is in")]
+    ListenerTaken,
     /// A folder's file system cannot show files under another owner.
     #[error("{} is on a file system without id-mapped mounts", .path.display())]
     NoIdMappedMounts {
@@ -62,6 +68,18 @@ pub enum SpawnError {
     /// Nobody serves the sockets of its network.
     #[error("the sandbox's network is not served")]
     NotServed,
+    /// Nobody gave the certificates that programs inside are to trust.
+    #[error("the certificates that the sandbox trusts could not be made")]
+    NoTrust,
+    /// Nobody gave what a file with a secret in it shows instead.
+    #[error("the secret in {} could not be replaced", .path.display())]
+    NotMasked {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Memory for files to hand in could not be had.
+    #[error("cannot hand in files: {0}")]
+    HandIn(Errno),
     /// The memory limit leaves no room for the sandbox itself.
     #[error("the memory limit is too low for the sandbox to start")]
     TooLittleMemory,
@@ -77,6 +95,15 @@ pub enum SpawnError {
 }
 
 impl SpawnError {
+    /// What a failed step means.
+    fn of_step(step: Step, path: Option<String>, errno: Errno) -> Self {
+        match (step, errno) {
+            // A process has one listener at most (seccomp(2)).
+            (Step::Listener, Errno::BUSY) => Self::ListenerTaken,
+            _ => Self::Setup { step, path, errno },
+        }
+    }
+
     /// A stable name for this error.
     pub fn code(&self) -> &'static str {
         match self {
@@ -84,11 +111,14 @@ impl SpawnError {
             Self::Setup {
                 step: Step::Proc, ..
             } => "proc-unavailable",
-            Self::Setup { .. } => "setup-failed",
+            Self::Setup { .. } | Self::HandIn(_) => "setup-failed",
+            Self::ListenerTaken => "listener-taken",
             Self::NoIdMappedMounts { .. } => "no-id-mapped-mounts",
             Self::Prepare { .. } => "folder-unusable",
             Self::MapIds(_) => "ids-unavailable",
             Self::NoInterception(_) | Self::NotServed => "egress-unavailable",
+            Self::NoTrust => "trust-unavailable",
+            Self::NotMasked { .. } => "not-masked",
             Self::TooLittleMemory => "memory-limit-too-low",
             Self::InitDied | Self::InitLost | Self::Protocol => "init-died",
         }
@@ -100,8 +130,12 @@ impl SpawnError {
             Self::NoIdMappedMounts { .. } => {
                 "run as an ordinary user, or accept that root's own id is behind the sandbox: --weaker host-root"
             }
+            Self::ListenerTaken => {
+                "start ringfence outside of that sandbox, or accept that nothing of the host is writable and calls are not recorded: --weaker listener"
+            }
             Self::TooLittleMemory => "allow it some megabytes more: --memory",
             Self::InitLost => "look for an out-of-memory kill in the kernel's log: dmesg",
+            Self::NotMasked { .. } => "check that the file holds the secret, or hide all of it",
             Self::Prepare { .. } => "check that the folder exists and that you may read it",
             _ => "see what this machine can enforce, and the fix: ringfence doctor",
         }
@@ -115,6 +149,7 @@ pub struct Running {
     channel: Channel,
     terminal: Option<OwnedFd>,
     layers: Vec<LayerState>,
+    judge: Judge,
     observations: Option<Observations>,
     is_over: Cell<bool>,
     /// Goes last, with the group that holds the limits.
@@ -124,9 +159,25 @@ pub struct Running {
 /// Who a sandbox is made for. Its command starts once everything here that is
 /// called has returned true.
 pub trait Attendant {
-    /// The sandbox is being made, and nothing in it was run yet. May be called
-    /// again when it has to be made anew.
+    /// The sandbox is being made, and nothing in it was run yet. No other is
+    /// made after this was called, so that no init, which begins as a copy of
+    /// this process, has a key or secret in its memory that is read here or
+    /// later.
     fn begin(&mut self, running: &Running) -> bool;
+
+    /// What programs inside trust, if the plan has it. No sandbox is made
+    /// after this was called, so that no init, which begins as a copy of this
+    /// process, has a key or secret in its memory that is made here or later.
+    fn trust(&mut self) -> Option<Trust> {
+        None
+    }
+
+    /// What the file at `path`, which has no links in it, shows inside, where
+    /// the secrets of `services` in it must not be seen. `None` when that
+    /// cannot be told; then nothing is run. Called when [`Self::trust`] is.
+    fn masked(&mut self, _path: &Path, _services: &[String]) -> Option<Vec<u8>> {
+        None
+    }
 
     /// Serves the sockets of the sandbox's network from now on.
     fn serve(&mut self, inlets: Inlets) -> bool;
@@ -173,6 +224,7 @@ fn start(plan: &Plan, attendant: &mut dyn Attendant) -> Result<Running, SpawnErr
         channel,
         terminal: None,
         layers: plan.layers(),
+        judge: plan.judge(),
         observations: ring
             .map(Ring::into_reader)
             .transpose()
@@ -187,11 +239,16 @@ fn start(plan: &Plan, attendant: &mut dyn Attendant) -> Result<Running, SpawnErr
     if plan.ids().mapped_by_supervisor {
         running.give_ids(plan, &mut mappings)?;
     }
+    let inlets = callers.map(|callers| running.await_network(Callers(callers)));
+    let inlets = inlets.transpose()?;
     if !attendant.begin(&running) {
         return Err(SpawnError::NotServed);
     }
-    if let Some(callers) = callers {
-        running.await_network(Callers(callers), attendant)?;
+    if !plan.late().is_empty() {
+        running.give_files(&late::fill(plan.late(), attendant)?);
+    }
+    if inlets.is_some_and(|inlets| !attendant.serve(inlets)) {
+        return Err(SpawnError::NotServed);
     }
     // An init that failed has said why, which is read next.
     let _ = running.order(&Order::Served, &[]);
@@ -248,16 +305,24 @@ impl Running {
             let descriptors: Vec<_> = some.iter().map(|(_, tree)| tree.as_fd()).collect();
             let _ = self.order(&Order::Mounts(numbers), &descriptors);
         }
-        let _ = self.order(&Order::Proceed, &[]);
+        if plan.late().is_empty() {
+            let _ = self.order(&Order::Proceed, &[]);
+        }
         Ok(())
     }
 
-    /// Takes the sockets of the network and has them served.
-    fn await_network(
-        &mut self,
-        callers: Callers,
-        attendant: &mut dyn Attendant,
-    ) -> Result<(), SpawnError> {
+    /// Hands in the late files, which are the last that is given.
+    fn give_files(&self, files: &[OwnedFd]) {
+        // An init that failed has said why, which is read next.
+        for some in files.chunks(MOST_AT_ONCE) {
+            let descriptors: Vec<_> = some.iter().map(AsFd::as_fd).collect();
+            let _ = self.order(&Order::Files, &descriptors);
+        }
+        let _ = self.order(&Order::Proceed, &[]);
+    }
+
+    /// Takes the sockets of the network, to which all connections lead.
+    fn await_network(&mut self, callers: Callers) -> Result<Inlets, SpawnError> {
         let (event, descriptors) = self.next_of_start()?;
         let Event::Network {
             inlets,
@@ -271,11 +336,7 @@ impl Running {
         if let Some(rules) = rules {
             intercept(&inlets, rules.as_fd()).map_err(SpawnError::NoInterception)?;
         }
-        if attendant.serve(inlets) {
-            Ok(())
-        } else {
-            Err(SpawnError::NotServed)
-        }
+        Ok(inlets)
     }
 
     fn await_start(&mut self) -> Result<(), SpawnError> {
@@ -292,11 +353,11 @@ impl Running {
             return Err(SpawnError::InitDied);
         };
         match serde_json::from_slice(&bytes) {
-            Ok(Event::SetupFailed { step, path, errno }) => Err(SpawnError::Setup {
+            Ok(Event::SetupFailed { step, path, errno }) => Err(SpawnError::of_step(
                 step,
                 path,
-                errno: Errno::from_raw_os_error(errno),
-            }),
+                Errno::from_raw_os_error(errno),
+            )),
             Ok(event) => Ok((event, descriptors)),
             Err(_) => Err(SpawnError::Protocol),
         }
@@ -423,6 +484,11 @@ impl Running {
         &self.layers
     }
 
+    /// Who judges the command's calls.
+    pub fn judge(&self) -> Judge {
+        self.judge
+    }
+
     fn order(&self, order: &Order, descriptors: &[BorrowedFd<'_>]) -> Result<(), Errno> {
         let bytes = serde_json::to_vec(order).map_err(|_| Errno::INVAL)?;
         self.channel.send(&bytes, descriptors)
@@ -433,5 +499,21 @@ impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.init.signal(Signal::KILL);
         let _ = sys::reap(self.init.pid);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn g10_a_listener_that_is_taken_is_told_from_one_that_fails() {
+        let error = |step, errno| SpawnError::of_step(step, None, errno);
+        let taken = error(Step::Listener, Errno::BUSY);
+        assert_eq!(taken.code(), "listener-taken");
+        assert!(taken.hint().ends_with("--weaker listener"));
+        for (step, errno) in [(Step::Listener, Errno::INVAL), (Step::Scratch, Errno::BUSY)] {
+            assert_eq!(error(step, errno).code(), "setup-failed");
+        }
     }
 }

@@ -13,12 +13,14 @@ pub enum PlanError {
     NoCommand,
     #[error("the command has a NUL byte in it")]
     NulInCommand,
-    #[error("the policy keeps {name} outside as a credential, which this version cannot attach")]
-    CredentialsUnavailable { name: String },
     #[error("the limit on {} cannot be held here: {why}", .limit.as_str())]
     LimitUnenforceable { limit: LimitName, why: Unheld },
     #[error("this kernel has no Landlock")]
     NoLandlock,
+    #[error(
+        "this kernel has no Landlock, and the listener for system calls is another sandbox's: one of them is needed"
+    )]
+    NoLandlockNorListener,
     #[error("the working folder {} does not exist or may not be entered", .path.display())]
     NoWorkingFolder { path: PathBuf },
     #[error("the working folder {} is not a folder", .path.display())]
@@ -40,6 +42,14 @@ pub enum PlanError {
         pattern: String,
         error: globset::Error,
     },
+    #[error("/run/ringfence cannot be made inside: the policy shows the host's own /run")]
+    OwnFolderTaken,
+    #[error("{} is a folder, of which no part can be replaced", .path.display())]
+    MaskedFolder { path: PathBuf },
+    #[error("{} cannot be a file below /run/ringfence", .path.display())]
+    GivenPath { path: PathBuf },
+    #[error("{files} files with {bytes} bytes are more than a sandbox is given")]
+    TooMuchGiven { files: usize, bytes: usize },
     #[error(transparent)]
     View(#[from] ViewError),
 }
@@ -50,9 +60,9 @@ impl PlanError {
         match self {
             Self::NoCommand => "no-command",
             Self::NulInCommand => "nul-in-command",
-            Self::CredentialsUnavailable { .. } => "credentials-unavailable",
             Self::LimitUnenforceable { .. } => "limit-unenforceable",
             Self::NoLandlock => "no-landlock",
+            Self::NoLandlockNorListener => "no-landlock-nor-listener",
             Self::NoWorkingFolder { .. } => "no-working-folder",
             Self::WorkingFolderIsFile { .. } => "working-folder-is-file",
             Self::RootWritable { .. } => "root-writable",
@@ -62,6 +72,10 @@ impl PlanError {
             Self::PlaceByLink { .. } => "place-by-link",
             Self::PatternTooWide { .. } => "pattern-too-wide",
             Self::Pattern { .. } => "bad-pattern",
+            Self::OwnFolderTaken => "own-folder-taken",
+            Self::MaskedFolder { .. } => "masked-folder",
+            Self::GivenPath { .. } => "given-path",
+            Self::TooMuchGiven { .. } => "too-much-given",
             Self::View(_) => "place-unreadable",
         }
     }
@@ -71,14 +85,14 @@ impl PlanError {
         match self {
             Self::NoCommand => "name one: ringfence run -- CMD ARGS…",
             Self::NulInCommand => "no program can be given such an argument",
-            Self::CredentialsUnavailable { .. } => {
-                "leave it out of environment.managed and credentials"
-            }
             Self::LimitUnenforceable { .. } => {
                 "see what would hold it: ringfence doctor; or accept less: --weaker limits"
             }
             Self::NoLandlock => {
                 "boot with lsm=landlock,… or accept one layer less: --weaker landlock"
+            }
+            Self::NoLandlockNorListener => {
+                "boot with lsm=landlock,… or start ringfence outside of the sandbox that has the listener"
             }
             Self::NoWorkingFolder { .. } | Self::WorkingFolderIsFile { .. } => {
                 "name a folder: --cwd DIR"
@@ -95,6 +109,10 @@ impl PlanError {
             }
             Self::PatternTooWide { .. } => "name the folder instead of a pattern",
             Self::Pattern { .. } => "patterns know * ? [a-z] {a,b} and **",
+            Self::OwnFolderTaken => "show the parts of /run that are needed instead of all of it",
+            Self::MaskedFolder { .. } => "name the file in it that holds the secret",
+            Self::GivenPath { .. } => "use a path of plain names that no other file has",
+            Self::TooMuchGiven { .. } => "give at most 4096 files and 64 MiB",
             Self::View(_) => "check that the path is right and readable",
         }
     }

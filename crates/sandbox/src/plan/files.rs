@@ -7,14 +7,17 @@ use globset::{Glob, GlobMatcher};
 use ringfence_policy::{Filesystem, LayerKind, PathRule, ProtectedName, ReadScope, Sourced};
 
 use super::error::PlanError;
+use super::late::{self, MaskedPlace};
 use super::listing::Listings;
 use crate::guard::Guard;
 use crate::host::Host;
+use crate::judge::Judge;
 use crate::sensitive::SensitivePlaces;
+use crate::trust::OWN_FOLDER;
 use crate::view::Place;
 
 /// Folders that a sandbox has its own of.
-const PRIVATE_FOLDERS: [&str; 2] = ["/tmp", "/var/tmp"];
+pub const PRIVATE_FOLDERS: [&str; 2] = ["/tmp", "/var/tmp"];
 /// Folders that no host folder may be writable in.
 const RESERVED: [&str; 3] = ["/proc", "/dev", "/sys"];
 /// The most entries that are looked at for one pattern.
@@ -30,9 +33,13 @@ pub(super) struct Files {
     pub(super) working_place: Place,
     pub(super) home: Option<Place>,
     pub(super) writable: Vec<Place>,
+    /// What the policy makes writable, also where it is only shown.
+    roots: Vec<PathBuf>,
     /// Shown although a folder around them is hidden or the scope is narrow.
     pub(super) shown: Vec<Place>,
     pub(super) hidden: Vec<Place>,
+    /// Shown without the secret that is in them.
+    pub(super) masked: Vec<MaskedPlace>,
     /// Hidden paths, there or not, that reading is granted around.
     pub(super) fragile: Vec<PathBuf>,
     /// Places below a writable one that stay as they are.
@@ -48,8 +55,9 @@ pub(super) fn survey(
     host: &Host,
     working_folder: &Path,
     untouchable: Vec<PathBuf>,
+    judge: Judge,
 ) -> Result<Files, PlanError> {
-    let private = private_folders(rules);
+    let private = private_folders(rules, judge);
     let working_place = working_place(working_folder, &private)?;
     let writable = writable_places(rules, &working_place, &private)?;
     let (shown, hidden) = reading(rules, &host.home, &private)?;
@@ -69,6 +77,12 @@ pub(super) fn survey(
             path: working_place.path,
         });
     }
+    let roots = writable.iter().map(|place| place.path.clone()).collect();
+    let (writable, shown) = match judge {
+        Judge::Init => (writable, shown),
+        Judge::Nobody => (Vec::new(), with_all_of(writable, shown)),
+    };
+    let masked = late::masked(rules, &working_place.path)?;
     let denied = literals(&rules.write_deny)
         .map(absolute)
         .chain(untouchable)
@@ -79,8 +93,10 @@ pub(super) fn survey(
         working_place,
         home: Place::find(&host.home)?,
         writable,
+        roots,
         shown,
         hidden,
+        masked,
         fragile: fragile(rules, &host.home, &private),
         private,
         frozen: Vec::new(),
@@ -90,14 +106,27 @@ pub(super) fn survey(
     Ok(files)
 }
 
+/// What was meant to be writable is only shown where nobody judges what is
+/// written.
+fn with_all_of(writable: Vec<Place>, mut shown: Vec<Place>) -> Vec<Place> {
+    for place in writable {
+        if !shown.contains(&place) {
+            shown.push(place);
+        }
+    }
+    shown
+}
+
 /// Those that there are, but for those that settings of srt name as writable,
-/// where the host's own was always meant. What is missing cannot be laid over.
-fn private_folders(rules: &Filesystem) -> Vec<&'static Path> {
+/// where the host's own was always meant, unless nothing of the host can be
+/// writable. What is missing cannot be laid over.
+fn private_folders(rules: &Filesystem, judge: Judge) -> Vec<&'static Path> {
     let is_shared = |folder: &Path| {
-        rules.write_allow.iter().any(|rule| {
-            rule.origin.layer == LayerKind::SrtSettings
-                && rule.value == PathRule::Literal(folder.to_path_buf())
-        })
+        judge == Judge::Init
+            && rules.write_allow.iter().any(|rule| {
+                rule.origin.layer == LayerKind::SrtSettings
+                    && rule.value == PathRule::Literal(folder.to_path_buf())
+            })
     };
     let folders = PRIVATE_FOLDERS.iter().map(Path::new);
     let is_laid = |folder: &Path| rules.scope.value != ReadScope::Host || is_folder(folder);
@@ -162,7 +191,11 @@ fn writable_places(
 
 /// A link below the working folder may have been left there by an earlier
 /// command, to be taken for the place that the operator names.
-fn refuse_link_below(working: &Path, given: &Path, place: &Place) -> Result<(), PlanError> {
+pub(super) fn refuse_link_below(
+    working: &Path,
+    given: &Path,
+    place: &Place,
+) -> Result<(), PlanError> {
     if given.starts_with(working) && given != place.path {
         return Err(PlanError::PlaceByLink {
             path: given.to_path_buf(),
@@ -188,8 +221,8 @@ fn reading(
 /// A mount over a file goes away when the host replaces the file, and what is
 /// not there yet cannot be mounted over. So reading is granted beside the
 /// hidden paths of the home folder and those that somebody named, not above
-/// them: whatever comes to be there stays unreadable. Not below the private
-/// folders, which are granted as a whole.
+/// them: whatever comes to be there stays unreadable. The same goes for masked
+/// files. Not below the private folders, which are granted as a whole.
 fn fragile(rules: &Filesystem, home: &Path, private: &[&Path]) -> Vec<PathBuf> {
     rules
         .read_deny
@@ -200,6 +233,7 @@ fn fragile(rules: &Filesystem, home: &Path, private: &[&Path]) -> Vec<PathBuf> {
         })
         .filter(|(path, layer)| path.starts_with(home) || *layer != LayerKind::Default)
         .flat_map(|(path, _)| parts_of_root(path, private))
+        .chain(rules.masked.iter().map(|file| absolute(&file.path)))
         .filter(|path| !private.iter().any(|folder| path.starts_with(folder)))
         .collect()
 }
@@ -332,7 +366,8 @@ impl Files {
         let mut existing: Vec<PathBuf> = self
             .denied
             .iter()
-            .filter(|path| path.exists())
+            // Nothing is mounted over a link; the init guards its name.
+            .filter(|path| path.exists() && !path.is_symlink())
             .cloned()
             .collect();
         let mut listings = Listings::default();
@@ -379,7 +414,12 @@ impl Files {
         };
         SensitivePlaces::new(
             [paths(&self.hidden), named(&rules.read_deny)].concat(),
-            [paths(&self.shown), named(&rules.read_allow)].concat(),
+            [
+                paths(&self.shown),
+                named(&rules.read_allow),
+                vec![OWN_FOLDER.into()],
+            ]
+            .concat(),
         )
     }
 
@@ -397,17 +437,12 @@ impl Files {
                 PathRule::Literal(_) => None,
             })
             .collect();
-        let roots = self
-            .writable
-            .iter()
-            .map(|place| place.path.clone())
-            .collect();
         let git = rules
             .protect
             .iter()
             .any(|name| name.value == ProtectedName::GitInternals);
         let config = git && !may_write(rules, ".git/config");
-        Guard::new(roots, names, self.untouchable(), &patterns)
+        Guard::new(self.roots.clone(), names, self.untouchable(), &patterns)
             .map(|guard| guard.with_git(git, config))
             .map_err(|error| PlanError::Pattern {
                 pattern: patterns.join(", "),
@@ -417,8 +452,9 @@ impl Files {
 }
 
 impl Files {
-    /// What the policy denies writing, and hidden places in writable ones: with
-    /// a folder around them moved away, they would not be hidden the next time.
+    /// What the policy denies writing, and hidden and masked places in writable
+    /// ones: with a folder around them moved away, they would not be hidden the
+    /// next time.
     fn untouchable(&self) -> Vec<PathBuf> {
         let is_writable = |path: &Path| {
             self.writable
@@ -426,6 +462,7 @@ impl Files {
                 .any(|place| path.starts_with(&place.path))
         };
         let hidden = self.hidden.iter().map(|place| &place.path);
+        let hidden = hidden.chain(self.masked.iter().map(|file| &file.path));
         let hidden = hidden.filter(|path| is_writable(path));
         self.denied.iter().chain(hidden).cloned().collect()
     }

@@ -62,8 +62,10 @@ pub(super) fn view(
     } else {
         Vec::new()
     };
+    let shown = shown(files)?;
     let owned: Vec<PathBuf> = closed
         .iter()
+        .chain(&shown)
         .chain(&files.writable)
         .map(|place| place.path.clone())
         .collect();
@@ -85,7 +87,7 @@ pub(super) fn view(
             },
         );
     }
-    for place in shown(files)? {
+    for place in shown {
         lay(&place.path.clone(), Content::Shown(place));
     }
     for place in &files.writable {
@@ -166,7 +168,8 @@ fn shown(files: &Files) -> Result<Vec<Place>, PlanError> {
         .private
         .iter()
         .any(|private| files.working_folder.starts_with(private));
-    if files.scope == ReadScope::System || is_below_private {
+    let needs_showing = files.scope == ReadScope::System || is_below_private;
+    if needs_showing && !shown.contains(&files.working_place) {
         shown.push(files.working_place.clone());
     }
     if files.scope == ReadScope::Host {
@@ -195,6 +198,13 @@ fn visible_hidden(files: &Files) -> impl Iterator<Item = &Place> {
                 .any(|shown| place.path.starts_with(&shown.path))
             || place.path.starts_with(&files.working_folder)
     })
+}
+
+/// Whether this folder is hidden by an empty one of the sandbox's own.
+pub(super) fn hides(files: &Files, ids: &Ids, folder: &Path) -> bool {
+    visible_hidden(files)
+        .filter(|place| place.path == folder && place.is_folder)
+        .any(|place| is_within_reach(place, ids, &[]))
 }
 
 /// Whether the sandbox's host id could read the place at all. What it could

@@ -203,6 +203,31 @@ mod tests {
         }
     }
 
+    static UNJUDGED: LazyLock<Filter> = LazyLock::new(filters::unjudged);
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+        /// Without a listener the kernel refuses what the rules refuse, and
+        /// nothing waits for an answer that nobody gives.
+        #[test]
+        fn g4_without_a_listener_what_is_refused_stays_refused((number, arguments) in decision()) {
+            let decided = [&UNJUDGED, &HARDENING].map(|filter| filter.decide(number, &arguments));
+            prop_assert!(!decided.contains(&Action::Notify), "{number}");
+            if let Verdict::Refuse(errno) = RULES.verdict(number, &arguments) {
+                prop_assert!(decided.contains(&Action::Fail(errno.raw_os_error())), "{number}");
+            }
+        }
+    }
+
+    #[test]
+    fn g1_without_a_listener_a_unix_socket_is_only_made_in_a_pair() {
+        let unix = |call| UNJUDGED.decide(call, &[1 << 32 | 1, 1, 0, 0, 0, 0]);
+        assert_eq!(unix(libc::SYS_socket), Action::Fail(libc::EPERM));
+        assert_eq!(unix(libc::SYS_socketpair), Action::Allow);
+        let internet = UNJUDGED.decide(libc::SYS_socket, &[2, 1, 0, 0, 0, 0]);
+        assert_eq!(internet, Action::Allow);
+    }
+
     #[test]
     fn security_sees_what_is_refused_and_programs() {
         let filter = of_command(AuditLevel::Security);

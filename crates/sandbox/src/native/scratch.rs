@@ -1,0 +1,207 @@
+//! What is made for one run: one tmpfs that holds it all, and mounts of its
+//! parts.
+
+use std::cell::{Cell, OnceCell};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use ringfence_sys::{self as sys, Errno, MountFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
+
+use super::disk::most_names;
+use super::failure::{During, Failure};
+use super::late::GivenFiles;
+use super::mounts::open_folder;
+use crate::view::{OwnContent, OwnFile};
+use crate::wire::Step;
+
+/// One tmpfs that everything made for this run lives on, so that it has one
+/// size. It is mounted below `/dev`, where the real device folder covers it.
+pub(super) struct Scratch {
+    root: OwnedFd,
+    made: Cell<u32>,
+    empty_folder: OnceCell<OwnedFd>,
+    unreadable_file: OnceCell<OwnedFd>,
+    files: GivenFiles,
+}
+
+impl Scratch {
+    pub(super) fn mount(files: GivenFiles) -> Result<Self, Failure> {
+        let tree = sys::tmpfs("0755", None, MountFlags::PLAIN).during(Step::Scratch)?;
+        let point = open_folder(Path::new("/dev"))?;
+        sys::attach(tree.as_fd(), point.as_fd()).during(Step::Scratch)?;
+        Ok(Self {
+            root: tree,
+            made: Cell::new(0),
+            empty_folder: OnceCell::new(),
+            unreadable_file: OnceCell::new(),
+            files,
+        })
+    }
+
+    /// Lets so many bytes, and as many names as go with them, be added.
+    pub(super) fn limit(&self, bytes: u64) -> Result<(), Failure> {
+        // A size of 0 would mean no limit at all.
+        const LEAST: u64 = 4096;
+        let now = rustix::fs::fstatvfs(&self.root).during(Step::Scratch)?;
+        let used = (now.f_blocks - now.f_bfree) * now.f_frsize;
+        let names = now.f_files - now.f_ffree;
+        sys::limit_tmpfs(
+            self.root.as_fd(),
+            used.saturating_add(bytes.max(LEAST)),
+            names.saturating_add(most_names(bytes)),
+        )
+        .during(Step::Scratch)
+    }
+
+    pub(super) fn fresh_name(&self) -> String {
+        self.made.set(self.made.get() + 1);
+        format!("made-{}", self.made.get())
+    }
+
+    pub(super) fn folder(&self, name: &str, mode: u32) -> Result<OwnedFd, Failure> {
+        rustix::fs::mkdirat(&self.root, name, Mode::from_raw_mode(mode)).during(Step::Scratch)?;
+        self.open(name)
+    }
+
+    fn open(&self, name: &str) -> Result<OwnedFd, Failure> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::openat(&self.root, name, flags, Mode::empty()).during(Step::Scratch)
+    }
+
+    /// A new folder as a mount of its own.
+    pub(super) fn tree(&self, name: &str, mode: u32) -> Result<OwnedFd, Failure> {
+        let folder = self.folder(name, mode)?;
+        sys::clone_tree(folder.as_fd(), false).during(Step::CloneMount)
+    }
+
+    /// An empty, sealed folder as a mount of its own.
+    pub(super) fn empty_folder(&self) -> Result<OwnedFd, Failure> {
+        copy_of(&self.empty_folder, || {
+            sealed_in_place(&self.folder("empty", 0o555)?)
+        })
+    }
+
+    /// An empty file that nobody may read, as a mount of its own.
+    pub(super) fn unreadable_file(&self) -> Result<OwnedFd, Failure> {
+        copy_of(&self.unreadable_file, || {
+            sealed_in_place(&self.new_file(b"", 0)?)
+        })
+    }
+
+    pub(super) fn file(&self, bytes: &[u8]) -> Result<OwnedFd, Failure> {
+        seal(&self.new_file(bytes, 0o444)?)
+    }
+
+    /// A new folder with these files, as a mount of its own that cannot be
+    /// changed.
+    pub(super) fn own_folder(&self, files: &[OwnFile]) -> Result<OwnedFd, Failure> {
+        let name = self.fresh_name();
+        let folder = self.folder(&name, 0o755)?;
+        for file in files {
+            let path = Path::new(&name).join(&file.path);
+            self.make_folders_to(&name, &file.path)
+                .at(Step::Scratch, &file.path)?;
+            match &file.content {
+                OwnContent::Bytes(bytes) => self.write(&path, file.mode, bytes),
+                OwnContent::Late(number) => self.link(*number, &path),
+            }?;
+        }
+        restricted(&folder, MountFlags::READ_ONLY)
+    }
+
+    /// A late file, to lay over one of the host.
+    pub(super) fn late(&self, number: usize) -> Result<OwnedFd, Failure> {
+        let name = self.files.name(number, |given| self.copy(given))?;
+        seal(&self.open(name)?)
+    }
+
+    fn link(&self, number: usize, path: &Path) -> Result<(), Failure> {
+        let name = self.files.name(number, |given| self.copy(given))?;
+        rustix::fs::linkat(&self.root, name, &self.root, path, AtFlags::empty())
+            .at(Step::Scratch, path)
+    }
+
+    fn make_folders_to(&self, folder: &str, file: &Path) -> Result<(), Errno> {
+        let mut so_far = PathBuf::from(folder);
+        for component in file.parent().into_iter().flat_map(Path::components) {
+            so_far.push(component);
+            match rustix::fs::mkdirat(&self.root, &so_far, Mode::from_raw_mode(0o755)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
+    }
+
+    fn new_file(&self, bytes: &[u8], mode: u32) -> Result<OwnedFd, Failure> {
+        let name = self.fresh_name();
+        self.write(Path::new(&name), mode, bytes)?;
+        self.open(&name)
+    }
+
+    fn write(&self, path: &Path, mode: u32, bytes: &[u8]) -> Result<(), Failure> {
+        let file = self.create(path, mode)?;
+        let mut left = bytes;
+        while !left.is_empty() {
+            match rustix::io::write(&file, left).during(Step::Scratch)? {
+                0 => return Err(Errno::NOSPC).during(Step::Scratch),
+                written => left = &left[written..],
+            }
+        }
+        Ok(())
+    }
+
+    /// A copy of a whole file, which does not pass through our memory. Returns
+    /// its name.
+    fn copy(&self, source: &OwnedFd) -> Result<String, Failure> {
+        const AT_ONCE: usize = 1 << 30;
+        let name = self.fresh_name();
+        let file = self.create(Path::new(&name), 0o444)?;
+        let mut from = 0;
+        while rustix::fs::sendfile(&file, source, Some(&mut from), AT_ONCE)
+            .during(Step::LateFiles)?
+            > 0
+        {}
+        Ok(name)
+    }
+
+    fn create(&self, path: &Path, mode: u32) -> Result<OwnedFd, Failure> {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        rustix::fs::openat(&self.root, path, flags, Mode::from_raw_mode(mode))
+            .at(Step::Scratch, path)
+    }
+}
+
+/// Mounts `place` on itself so that it cannot be changed; later copies of the
+/// mount cannot be either.
+fn sealed_in_place(place: &OwnedFd) -> Result<OwnedFd, Failure> {
+    let tree = seal(place)?;
+    // Only what is attached can be copied before Linux 6.15.
+    sys::attach(tree.as_fd(), place.as_fd()).during(Step::AttachMount)?;
+    Ok(tree)
+}
+
+/// A mount of `place` that cannot be changed.
+fn seal(place: &OwnedFd) -> Result<OwnedFd, Failure> {
+    restricted(place, MountFlags::INERT)
+}
+
+fn restricted(place: &OwnedFd, flags: MountFlags) -> Result<OwnedFd, Failure> {
+    let tree = sys::clone_tree(place.as_fd(), false).during(Step::CloneMount)?;
+    sys::set_attributes_of_one(tree.as_fd(), flags).during(Step::RestrictMount)?;
+    Ok(tree)
+}
+
+/// A copy of a mount that is made once.
+fn copy_of(
+    once: &OnceCell<OwnedFd>,
+    make: impl FnOnce() -> Result<OwnedFd, Failure>,
+) -> Result<OwnedFd, Failure> {
+    if once.get().is_none() {
+        let tree = make()?;
+        let _ = once.set(tree);
+    }
+    let original = once.get().ok_or(Errno::BADF).during(Step::Scratch)?;
+    sys::clone_tree(original.as_fd(), false).during(Step::CloneMount)
+}

@@ -1,8 +1,9 @@
 //! A connection whose destination is known, carried to its end.
 //!
 //! Once it is admitted, the first bytes tell what is spoken. TLS must ask for
-//! the name that was admitted, HTTP is judged request by request, and anything
-//! else passes as it is. A server that speaks first is heard at once.
+//! the name that was admitted, and is looked into where the policy needs that;
+//! HTTP is judged request by request, and anything else passes as it is. A
+//! server that speaks first is heard at once.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -17,12 +18,15 @@ use tokio::time::Instant;
 use crate::attempt::Attempt;
 use crate::closing::close_with;
 use crate::exit::{Exit, OpenError, Upstream};
+use crate::http::fields::Persistence;
 use crate::http::peer::Peer;
 use crate::http::pinned::{self, Early};
 use crate::http::{self, forward::open_failed};
+use crate::intercept;
 use crate::limits::Limits;
 use crate::refusal::Form;
 use crate::relay::{Clock, relay, reset_on_close};
+use crate::sentry::Sentry;
 use crate::speech::{Guess, Speech, heard, heard_in_all};
 use crate::tls;
 
@@ -53,13 +57,40 @@ pub(crate) async fn carry(client: TcpStream, early: BytesMut, attempt: Attempt, 
         http: http::seen(&client.inbox),
         ..attempt
     };
-    if inspected && attempt.spoken != Protocol::Http {
-        let refused = exit.refuse(&attempt, NEEDS_INSPECTION.0, NEEDS_INSPECTION.1);
-        return answer(client, &refused.into()).await;
+    if inspected {
+        match attempt.spoken {
+            Protocol::Http if exit.binds_in_clear(&attempt) => {
+                return intercept::serve_plain(client, attempt, exit, Persistence::Keep).await;
+            }
+            Protocol::Http => {}
+            Protocol::Tls if exit.interception().is_some() => {
+                return look_into(client, attempt, exit).await;
+            }
+            _ => {
+                let refused = exit.refuse(&attempt, NEEDS_INSPECTION.0, NEEDS_INSPECTION.1);
+                return answer(client, &refused.into()).await;
+            }
+        }
     }
     match exit.open(&attempt).await {
         Ok(upstream) => tunnel(client.stream, client.inbox, attempt, upstream, exit).await,
         Err(error) => answer(client, &error).await,
+    }
+}
+
+/// Looks into TLS that asks for the name that was admitted, and refuses any
+/// other.
+async fn look_into(client: Peer, attempt: Attempt, exit: Rc<Exit>) {
+    let objection = match heard(&client.inbox) {
+        Speech::Tls(name) => check_name(&attempt.target, name.as_ref()).err(),
+        _ => Some(Objection::malformed_tls()),
+    };
+    match objection {
+        None => intercept::serve(client, attempt, exit).await,
+        Some(objection) => {
+            objection.record(attempt, &exit);
+            close_with(client.stream, &tls::ACCESS_DENIED).await;
+        }
     }
 }
 
@@ -70,6 +101,7 @@ pub(crate) async fn carry(client: TcpStream, early: BytesMut, attempt: Attempt, 
 async fn await_request(client: &mut Peer, inspected: bool, limits: &Limits) {
     let asking = async {
         while http::seen(&client.inbox).is_none()
+            && client.inbox.len() <= tls::LONGEST_HELLO
             && matches!(heard(&client.inbox), Speech::Unclear(_) | Speech::Http)
             && matches!(client.fill().await, Ok(1..))
         {}
@@ -132,10 +164,12 @@ pub(crate) async fn tunnel(
     upstream: Upstream,
     exit: Rc<Exit>,
 ) {
+    let sentry = Sentry::of(&exit, &attempt);
     let mut opening = Opening {
         client: Peer::new(client, early),
         attempt,
         upstream,
+        sentry,
         sent: 0,
         answered: false,
     };
@@ -156,6 +190,8 @@ struct Opening {
     client: Peer,
     attempt: Attempt,
     upstream: Upstream,
+    /// Who watches what is sent in clear, if anybody does.
+    sentry: Option<Sentry>,
     /// How many bytes of the client were passed on already.
     sent: usize,
     /// The server has said something.
@@ -193,8 +229,11 @@ impl Opening {
                 Speech::Endless => return Outcome::Endless,
             };
             let waits = self.waits(guess);
-            if guess == Guess::Text && !waits && self.send_text().await.is_err() {
-                return Outcome::Cut(CloseReason::ServerReset);
+            if guess == Guess::Text
+                && !waits
+                && let Err(why) = self.send_text().await
+            {
+                return Outcome::Cut(why);
             }
             if waits {
                 deadline.get_or_insert(Instant::now() + head_time);
@@ -263,9 +302,13 @@ impl Opening {
     }
 
     /// Passes the beginning of a line on.
-    async fn send_text(&mut self) -> std::io::Result<()> {
+    async fn send_text(&mut self) -> Result<(), CloseReason> {
         let text = &self.client.inbox[self.sent..];
-        self.upstream.stream.write_all(text).await?;
+        if let Some(sentry) = &mut self.sentry {
+            sentry.check(text).map_err(|_| CloseReason::Refused)?;
+        }
+        let sent = self.upstream.stream.write_all(text).await;
+        sent.map_err(|_| CloseReason::ServerReset)?;
         self.upstream.tracked.sent_up(text.len() as u64);
         self.sent = self.client.inbox.len();
         Ok(())
@@ -288,16 +331,9 @@ impl Opening {
     async fn object(mut self, objection: Objection, outcome: &Outcome, exit: &Exit) {
         match objection {
             Objection::Cut(why) => self.end(why, None).await,
-            Objection::Refused {
-                code,
-                phrase,
-                meant,
-            } => {
+            objection @ Objection::Refused { .. } => {
                 let answer = self.alert(outcome);
-                if let Some(target) = meant {
-                    self.attempt.target = target;
-                }
-                exit.refuse(&self.attempt, code, phrase);
+                objection.record(self.attempt.clone(), exit);
                 self.end(CloseReason::Refused, answer).await;
             }
         }
@@ -336,9 +372,12 @@ impl Opening {
             client,
             attempt,
             upstream,
+            sentry,
             sent,
             ..
         } = self;
+        // What is sent within TLS is not in clear.
+        let sentry = sentry.filter(|_| !matches!(outcome, Outcome::Tls(_)));
         if let Outcome::Http = outcome {
             let bytes = client.inbox;
             let early = Early { bytes, sent };
@@ -348,6 +387,7 @@ impl Opening {
                 client.stream,
                 &client.inbox[sent..],
                 upstream,
+                sentry,
                 exit.limits(),
             )
             .await;
@@ -397,6 +437,21 @@ impl Objection {
             code,
             phrase,
             meant: None,
+        }
+    }
+
+    /// Writes a refusal down, as one of what the client really asks for.
+    fn record(self, mut attempt: Attempt, exit: &Exit) {
+        if let Self::Refused {
+            code,
+            phrase,
+            meant,
+        } = self
+        {
+            if let Some(target) = meant {
+                attempt.target = target;
+            }
+            exit.refuse(&attempt, code, phrase);
         }
     }
 }

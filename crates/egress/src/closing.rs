@@ -6,9 +6,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// How long a client has to read the answer and stop sending.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 /// How much it may still send until then.
-const MOST_DRAINED: usize = 4 * 1024 * 1024;
+pub(crate) const MOST_DRAINED: usize = 4 * 1024 * 1024;
 
 /// Sends `answer` and closes. What the client still sends is read and dropped:
 /// closing with unread bytes is a reset, which would overtake the answer.

@@ -5,7 +5,9 @@
 //! [`Exit::open`]; the policy it asks may be replaced at any time, and what is
 //! no longer allowed is then cut.
 
+mod credentials;
 mod error;
+mod interception;
 mod malformed;
 mod tracked;
 
@@ -21,11 +23,14 @@ use tokio::net::TcpStream;
 use crate::attempt::Attempt;
 use crate::budget::Budget;
 use crate::dial::dial;
+use crate::intercept::{Interception, Keeper, Pools};
 use crate::limits::Limits;
 use crate::names::{Named, Names, is_virtual};
 use crate::parent::{self, Kind, ParentProxies, ParentProxy};
 use crate::refusal::Refused;
 use crate::resolve::{ResolveError, Resolver};
+use crate::secret::Credentials;
+use crate::secrets::Placeholders;
 
 pub(crate) use error::OpenError;
 use tracked::Register;
@@ -51,6 +56,10 @@ pub(crate) struct Exit {
     names: Rc<RefCell<Names>>,
     parents: ParentProxies,
     token: Option<ProxyToken>,
+    keeper: Option<Keeper>,
+    placeholders: Option<Arc<Placeholders>>,
+    interception: Option<Interception>,
+    pools: Pools,
     limits: Limits,
 }
 
@@ -99,6 +108,11 @@ pub struct Settings {
     pub parents: ParentProxies,
     /// What clients of the loopback proxies must show.
     pub token: Option<ProxyToken>,
+    /// Secrets that are attached to requests, if the policy has any.
+    pub credentials: Option<Credentials>,
+    /// What TLS connections that must be looked into need; without it they are
+    /// refused.
+    pub interception: Option<Interception>,
 }
 
 impl Exit {
@@ -108,6 +122,10 @@ impl Exit {
         resolver: Resolver,
         settings: Settings,
     ) -> Self {
+        let credentials = settings.credentials;
+        let placeholders = credentials
+            .as_ref()
+            .and_then(|credentials| Placeholders::new(&credentials.placeholders));
         Self {
             policy: RefCell::new(policy),
             generation: Cell::new(0),
@@ -118,6 +136,10 @@ impl Exit {
             names: Rc::default(),
             parents: settings.parents,
             token: settings.token,
+            placeholders: placeholders.map(Arc::new),
+            keeper: credentials.map(Keeper::new),
+            interception: settings.interception,
+            pools: Pools::default(),
             limits: settings.limits,
         }
     }
@@ -301,6 +323,7 @@ impl Exit {
             let phrase = "no name was looked up for this address";
             return Err(self.refuse(attempt, "unknown-virtual-address", phrase));
         }
+        self.check_target(attempt)?;
         let decision = self.decide(attempt, None);
         if decision.is_allowed() {
             Ok(decision)

@@ -6,15 +6,16 @@
 //! requests goes. Parsers are strict, because what a server could read
 //! differently is a request that nobody judged.
 
-mod authority;
+pub(crate) mod authority;
 mod body;
 mod exchange;
-mod fields;
+pub(crate) mod fields;
 pub(crate) mod forward;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
-mod head;
+pub(crate) mod head;
 mod next_head;
+pub(crate) mod normal;
 mod order;
 pub(crate) mod peer;
 pub(crate) mod pinned;

@@ -20,6 +20,7 @@ mod exit;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod http;
+mod intercept;
 mod limits;
 mod names;
 mod parent;
@@ -27,18 +28,24 @@ mod proxy;
 mod refusal;
 mod relay;
 mod resolve;
+mod secret;
+mod secrets;
+mod sentry;
 mod service;
 mod socks;
 mod speech;
 #[cfg(test)]
 mod testing;
 mod tls;
+mod traffic;
 mod transparent;
 
 pub use budget::BudgetSettings;
 pub use callers::Callers;
 pub use dns::{Datagram, Datagrams};
 pub use exit::{ProxyToken, Settings};
+pub use intercept::{Authority, AuthorityError, Interception, Roots, RootsError};
 pub use limits::Limits;
 pub use parent::{ParentError, ParentProxies, ParentProxy};
+pub use secret::{Credentials, Placeholder, Secret, SecretError, Vault};
 pub use service::{Handle, Inlets, Service};

@@ -9,11 +9,13 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use crate::attempt::Attempt;
-use crate::carry::tunnel;
+use crate::carry::{carry, tunnel};
 use crate::closing::close_with;
 use crate::exit::Exit;
+use crate::http::fields::Persistence;
 use crate::http::forward::{self, Served, open_failed};
 use crate::http::peer::Peer;
+use crate::intercept::serve_plain;
 use crate::refusal::{self, Form};
 use crate::socks;
 
@@ -74,17 +76,28 @@ pub(crate) async fn serve(
 
 async fn serve_http(client: Peer, caller: Caller, exit: Rc<Exit>) {
     let served = forward::serve(client.stream, client.inbox, caller, Rc::clone(&exit)).await;
-    if let Served::Tunnel {
-        client,
-        early,
-        attempt,
-    } = served
-    {
-        connect(client, early, *attempt, exit).await;
+    match served {
+        Served::Finished => {}
+        Served::Tunnel {
+            client,
+            early,
+            attempt,
+        } => connect(client, early, *attempt, exit).await,
+        // The next request of this client may be for anybody.
+        Served::Inspected { client, attempt } => {
+            serve_plain(client, *attempt, exit, Persistence::Close).await;
+        }
     }
 }
 
 async fn connect(mut client: TcpStream, early: BytesMut, attempt: Attempt, exit: Rc<Exit>) {
+    if exit.intercepts(&attempt) {
+        // Where its requests go is opened when the first one was read.
+        if client.write_all(CONNECTED).await.is_ok() {
+            carry(client, early, attempt, exit).await;
+        }
+        return;
+    }
     match exit.open(&attempt).await {
         Ok(upstream) => {
             if client.write_all(CONNECTED).await.is_ok() {

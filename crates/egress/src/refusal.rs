@@ -4,6 +4,9 @@ use ringfence_policy::{
     Decision, Explanation, Reason, Request, Resolved, SuggestionFormat, explain,
 };
 
+/// The value of `X-Proxy-Error` of a refusal.
+pub(crate) const BLOCKED: &str = "blocked-by-allowlist";
+
 /// A refusal, already written down.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refused {
@@ -68,7 +71,7 @@ fn help(explanation: &Explanation) -> Option<String> {
 
 /// Text of a policy's author, in one line of visible ASCII and no markup of
 /// HTTP's own.
-fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     text.chars()
         .map(|character| {
             if character.is_ascii_graphic() || character == ' ' {
@@ -87,19 +90,23 @@ pub(crate) fn http_response(refused: &Refused, form: Form) -> Vec<u8> {
         Form::Request => "Forbidden",
         Form::Connect => refused.phrase.as_str(),
     };
+    let headers = format!(
+        "X-Proxy-Error: {BLOCKED}\r\nX-Ringfence-Reason: {}\r\n",
+        refused.code
+    );
+    response(403, phrase, &headers, &text(refused))
+}
+
+/// What people read about a refused request.
+pub(crate) fn text(refused: &Refused) -> String {
     let help = refused
         .help
         .as_deref()
         .unwrap_or("See why with: ringfence policy log --blocked");
-    let body = format!(
+    format!(
         "Connection blocked by network allowlist: {}\n{help}\n",
         refused.phrase
-    );
-    let headers = format!(
-        "X-Proxy-Error: blocked-by-allowlist\r\nX-Ringfence-Reason: {}\r\n",
-        refused.code
-    );
-    response(403, phrase, &headers, &body)
+    )
 }
 
 /// The answer to a request that cannot be served.

@@ -12,17 +12,21 @@ use ringfence_audit::CloseReason;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::sync::Notify;
 
 use crate::buffers::Buffer;
 use crate::exit::{Tracked, Upstream};
 use crate::limits::Limits;
+use crate::sentry::Sentry;
 
 /// Relays until both sides have ended, a limit is reached, or the policy no
-/// longer allows it. `early` was already read from the client.
+/// longer allows it. `early` was already read from the client; `sentry` sees
+/// what goes up before it does.
 pub(crate) async fn relay(
     mut client: TcpStream,
     early: &[u8],
     upstream: Upstream,
+    mut sentry: Option<Sentry>,
     limits: &Limits,
 ) {
     let Upstream {
@@ -31,18 +35,30 @@ pub(crate) async fn relay(
         ..
     } = upstream;
     let clock = Clock::new();
+    let refused = Notify::new();
     let ending = {
         let (from_client, to_client) = client.split();
         let (from_server, to_server) = stream.split();
-        let up = pump(from_client, to_server, early, &clock, |count| {
-            tracked.sent_up(count);
-        });
-        let down = pump(from_server, to_client, &[], &clock, |count| {
-            tracked.came_down(count);
-        });
+        let up = Pump {
+            from: from_client,
+            to: to_server,
+            sentry: sentry.as_mut(),
+            clock: &clock,
+        };
+        let up = up.run(early, |count| tracked.sent_up(count));
+        let down = Pump {
+            from: from_server,
+            to: to_client,
+            sentry: None,
+            clock: &clock,
+        };
+        let down = down.run(&[], |count| tracked.came_down(count));
         let up = async {
-            up.await
-                .map_err(|failed| failed.side(Broken::Client, Broken::Server))
+            let ended = up.await;
+            if matches!(ended, Err(Failed::Refused)) {
+                refused.notify_one();
+            }
+            ended.map_err(|failed| failed.side(Broken::Client, Broken::Server))
         };
         let down = async {
             down.await
@@ -51,6 +67,7 @@ pub(crate) async fn relay(
         tokio::select! {
             biased;
             () = tracked.revoked() => CloseReason::PolicyChanged,
+            () = refused.notified() => CloseReason::Refused,
             ends = async { tokio::join!(up, down) } => ending_of(ends),
             ending = clock.run_out(limits) => ending,
         }
@@ -92,46 +109,58 @@ enum Broken {
 enum Failed {
     Reading,
     Writing,
+    /// What was read may not leave.
+    Refused,
 }
 
 impl Failed {
     fn side(&self, reader: Broken, writer: Broken) -> Broken {
         match self {
-            Self::Reading => reader,
+            Self::Reading | Self::Refused => reader,
             Self::Writing => writer,
         }
     }
 }
 
-async fn pump(
-    from: ReadHalf<'_>,
-    mut to: WriteHalf<'_>,
-    early: &[u8],
-    clock: &Clock,
-    mut count: impl FnMut(u64),
-) -> Result<(), Failed> {
-    if !early.is_empty() {
-        to.write_all(early).await.map_err(|_| Failed::Writing)?;
-        count(length(early.len()));
+/// One direction.
+struct Pump<'a> {
+    from: ReadHalf<'a>,
+    to: WriteHalf<'a>,
+    sentry: Option<&'a mut Sentry>,
+    clock: &'a Clock,
+}
+
+impl Pump<'_> {
+    async fn run(mut self, early: &[u8], mut count: impl FnMut(u64)) -> Result<(), Failed> {
+        if !early.is_empty() {
+            self.send(early).await?;
+            count(length(early.len()));
+        }
+        loop {
+            self.from.readable().await.map_err(|_| Failed::Reading)?;
+            let mut buffer = Buffer::take();
+            let read = match self.from.try_read(&mut buffer) {
+                Ok(0) => break,
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                Err(_) => return Err(Failed::Reading),
+            };
+            self.clock.touch();
+            self.send(&buffer[..read]).await?;
+            count(length(read));
+        }
+        // A peer that has already gone away needs no telling.
+        let _ = self.to.shutdown().await;
+        Ok(())
     }
-    loop {
-        from.readable().await.map_err(|_| Failed::Reading)?;
-        let mut buffer = Buffer::take();
-        let read = match from.try_read(&mut buffer) {
-            Ok(0) => break,
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-            Err(_) => return Err(Failed::Reading),
-        };
-        clock.touch();
-        to.write_all(&buffer[..read])
-            .await
-            .map_err(|_| Failed::Writing)?;
-        count(length(read));
+
+    async fn send(&mut self, bytes: &[u8]) -> Result<(), Failed> {
+        if let Some(sentry) = &mut self.sentry {
+            sentry.check(bytes).map_err(|_| Failed::Refused)?;
+        }
+        let sent = self.to.write_all(bytes).await;
+        sent.map_err(|_| Failed::Writing)
     }
-    // A peer that has already gone away needs no telling.
-    let _ = to.shutdown().await;
-    Ok(())
 }
 
 fn length(bytes: usize) -> u64 {

@@ -62,6 +62,9 @@ pub struct Service {
     used: Arc<AtomicBool>,
 }
 
+/// Rounds in which connections come to their ends by themselves.
+const LAST_ROUNDS: usize = 16;
+
 enum Order {
     Replace(Arc<Resolved<Policy>>, mpsc::Sender<()>),
 }
@@ -150,6 +153,11 @@ fn serve(
             tokio::task::spawn_local(serve_datagrams(socket, server));
         }
         obey(orders, &world.exit).await;
+        // What clients said last is still heard, so that it is written down:
+        // between two rounds the runtime looks at every socket.
+        for _ in 0..LAST_ROUNDS {
+            tokio::task::yield_now().await;
+        }
         world.exit.finish();
         drop(all_written);
         Ok(())

@@ -16,7 +16,7 @@ use ringfence_policy::Target;
 use tokio::io::AsyncWriteExt;
 
 use crate::attempt::Attempt;
-use crate::carry::tunnel;
+use crate::carry::{carry, tunnel};
 use crate::closing::close_with;
 use crate::credentials::is_password;
 use crate::exit::{Exit, OpenError, ProxyToken};
@@ -126,6 +126,13 @@ async fn obey(
     exit: Rc<Exit>,
 ) {
     let opened = match admit(standing, &request, &caller, &exit) {
+        Ok(attempt) if exit.intercepts(&attempt) => {
+            // Where its requests go is opened when the first one was read.
+            if client.stream.write_all(&Reply::Done.bytes()).await.is_ok() {
+                carry(client.stream, client.inbox, attempt, exit).await;
+            }
+            return;
+        }
         Ok(attempt) => match exit.open(&attempt).await {
             Ok(upstream) => Ok((attempt, upstream)),
             Err(error) => Err(reply_to(&error)),

@@ -39,12 +39,18 @@ pub(crate) fn run(test: impl Future<Output = ()>) {
 /// A policy that allows `rules`, and this machine's address behind them.
 pub(crate) fn policy(rules: &[String]) -> Arc<Resolved<Policy>> {
     let entries = rules.join("\n    - ");
-    let text = format!("version: 1\nnetwork:\n  allow:\n    - {entries}\n");
+    policy_of(&format!(
+        "version: 1\nnetwork:\n  allow:\n    - {entries}\n"
+    ))
+}
+
+/// A policy from its text.
+pub(crate) fn policy_of(text: &str) -> Arc<Resolved<Policy>> {
     let context = PathContext {
         home: "/home/u".into(),
         base: "/srv".into(),
     };
-    let layer = read_yaml(&text, &Origin::new(LayerKind::Policy, "test"), &context).unwrap();
+    let layer = read_yaml(text, &Origin::new(LayerKind::Policy, "test"), &context).unwrap();
     Arc::new(resolve(vec![layer], None).unwrap())
 }
 
@@ -75,6 +81,14 @@ impl Yard {
     }
 
     pub(crate) async fn with(rules: impl Fn(u16) -> Vec<String>, settings: Settings) -> Self {
+        Self::under(|port| policy(&rules(port)), settings).await
+    }
+
+    /// Under any policy.
+    pub(crate) async fn under(
+        policy: impl Fn(u16) -> Arc<Resolved<Policy>>,
+        settings: Settings,
+    ) -> Self {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = server.local_addr().unwrap().port();
         let decided: Arc<Mutex<Vec<Decided>>> = Arc::default();
@@ -83,7 +97,7 @@ impl Yard {
             move |decided: &Decided| told.lock().unwrap().push(decided.clone()),
         )));
         let resolver = Resolver::from_texts("", HOSTS, 1);
-        let exit = Exit::new(policy(&rules(port)), Arc::new(recorder), resolver, settings);
+        let exit = Exit::new(policy(port), Arc::new(recorder), resolver, settings);
         Self {
             exit: Rc::new(exit),
             server,
@@ -151,6 +165,15 @@ impl Yard {
                 (host.or(address).unwrap_or_default(), one.reason.to_string())
             })
             .collect()
+    }
+
+    /// What was attached to everything that was allowed.
+    pub(crate) fn credentials(&self) -> Vec<Option<String>> {
+        let decided = self.decided.lock().unwrap();
+        let allowed = decided.iter().filter(|one| one.verdict == Verdict::Allowed);
+        let requests = allowed.filter(|one| one.method.is_some());
+        let text = |one: &Decided| one.credential.as_ref().map(ToString::to_string);
+        requests.map(text).collect()
     }
 
     /// Method and path of everything that was allowed.

@@ -1,16 +1,15 @@
 //! Open connections: what passed over each, and a way to cut it.
 
+use ringfence_audit::{CloseReason, Closed, HostText, Recorder};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use std::time::Instant;
-
-use ringfence_audit::{CloseReason, Closed, HostText, Recorder};
 use tokio::sync::Notify;
 
 use crate::attempt::Attempt;
+use crate::traffic::Traffic;
 
 /// All open connections of a run.
 pub(super) struct Register {
@@ -24,9 +23,7 @@ struct Entry {
     address: Cell<Option<IpAddr>>,
     admitted: Cell<bool>,
     inspected: Cell<bool>,
-    started: Instant,
-    up: Cell<u64>,
-    down: Cell<u64>,
+    traffic: Arc<Traffic>,
     why: Cell<Option<CloseReason>>,
     revoked: Cell<bool>,
     told: Notify,
@@ -57,9 +54,7 @@ impl Register {
             address: Cell::new(None),
             admitted: Cell::new(false),
             inspected: Cell::new(false),
-            started: Instant::now(),
-            up: Cell::new(0),
-            down: Cell::new(0),
+            traffic: Arc::new(Traffic::new()),
             why: Cell::new(None),
             revoked: Cell::new(false),
             told: Notify::new(),
@@ -106,14 +101,17 @@ impl Register {
 impl Tracked {
     /// Counts bytes towards the destination.
     pub(crate) fn sent_up(&self, count: u64) {
-        self.entry.up.set(self.entry.up.get().saturating_add(count));
+        self.entry.traffic.sent(count);
     }
 
     /// Counts bytes from the destination.
     pub(crate) fn came_down(&self, count: u64) {
-        self.entry
-            .down
-            .set(self.entry.down.get().saturating_add(count));
+        self.entry.traffic.received(count);
+    }
+
+    /// Where its bytes are counted, for whoever carries them elsewhere.
+    pub(crate) fn traffic(&self) -> Arc<Traffic> {
+        Arc::clone(&self.entry.traffic)
     }
 
     /// It was recorded that it may go to `address`; its end will be, too.
@@ -160,7 +158,7 @@ impl Entry {
         if !self.admitted.replace(false) {
             return;
         }
-        let elapsed = self.started.elapsed().as_millis();
+        let elapsed = self.traffic.age().as_millis();
         let target = &self.attempt.target;
         let closed = Closed {
             connection: self.attempt.connection,
@@ -168,8 +166,8 @@ impl Entry {
             host: target.name().map(|name| HostText::new(name.as_str())),
             address: self.address.get(),
             port: self.attempt.port,
-            bytes_up: self.up.get(),
-            bytes_down: self.down.get(),
+            bytes_up: self.traffic.total_sent(),
+            bytes_down: self.traffic.total_received(),
             duration_ms: u64::try_from(elapsed).unwrap_or(u64::MAX),
             why: self.why.get().unwrap_or(CloseReason::Finished),
         };

@@ -1,11 +1,13 @@
 //! Doors to the parsers of what TCP clients and servers send.
 
 use crate::http::fuzzing as http;
+use crate::secrets::fuzzing as secrets;
 use crate::socks::fuzzing as socks;
 use crate::speech::{Speech, heard};
 use crate::tls::{Hello, read_hello};
 
 pub use http::{Head, body_end, request, response};
+pub use secrets::{Scrubbing, Watching, decoded};
 pub use socks::messages as socks_messages;
 
 /// What the first bytes of a client are, as text; `None` if more are needed.

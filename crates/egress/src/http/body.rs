@@ -44,6 +44,16 @@ impl Body {
 
     /// How many of `bytes` belong to the body: all of them, unless it is done.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<usize, BadChunk> {
+        self.take_showing(bytes, |_| {})
+    }
+
+    /// The same; `show` is shown the content of chunks, of which the bytes have
+    /// more than that.
+    pub(crate) fn take_showing(
+        &mut self,
+        bytes: &[u8],
+        show: impl FnMut(&[u8]),
+    ) -> Result<usize, BadChunk> {
         match self {
             Self::Counted(left) => {
                 let taken =
@@ -51,7 +61,7 @@ impl Body {
                 *left -= taken as u64;
                 Ok(taken)
             }
-            Self::Chunked(chunked) => chunked.take(bytes),
+            Self::Chunked(chunked) => chunked.take(bytes, show),
             Self::UntilClose => Ok(bytes.len()),
         }
     }

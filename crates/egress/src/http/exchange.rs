@@ -13,10 +13,12 @@ use super::body::{BadChunk, Body, Framing};
 use super::fields::Persistence;
 use super::head::{Upgrade, Version, header_room};
 use super::next_head::{self, NoResponse};
-use super::peer::{Broken, Incoming, Peer, send};
+use super::peer::{Broken, Incoming, Peer, Watched, send};
 use super::response::{self, Asked, BadResponse, Kind, Response};
 use crate::exit::Tracked;
+use crate::refusal::Refused;
 use crate::relay::Clock;
+use crate::sentry::Sentry;
 
 /// A server that never comes to its answer is malformed.
 const MOST_INTERIM: usize = 32;
@@ -50,12 +52,16 @@ pub(crate) enum Exchanged {
 }
 
 /// How an exchange failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// The client went away.
     Client,
     /// The client's body is malformed; nothing was answered yet.
     BadBody(BadChunk),
+    /// The client's body may not leave; nothing was answered yet.
+    Refused(Refused),
+    /// The same, within an answer.
+    CutShort,
     /// The server went away before it answered; the client may still be told.
     NoAnswer,
     /// The server went away within its answer.
@@ -64,12 +70,25 @@ pub(crate) enum Failure {
     BadAnswer(BadResponse),
 }
 
+impl Failure {
+    /// What a request's body that breaks off before the answer means.
+    fn of_upload(broken: Broken) -> Self {
+        match broken {
+            Broken::Bad(bad) => Self::BadBody(bad),
+            Broken::Refused(refused) => Self::Refused(refused),
+            Broken::Source | Broken::Sink => Self::Client,
+        }
+    }
+}
+
 /// Both ends, and what is counted on the way.
 pub(crate) struct Exchange<'a> {
     pub(crate) client: &'a mut Peer,
     pub(crate) server: &'a mut Peer,
     pub(crate) tracked: &'a Tracked,
     pub(crate) clock: &'a Clock,
+    /// Who watches the request's body, if anybody does.
+    pub(crate) sentry: Option<Sentry>,
 }
 
 /// The head to send, where it is not the one in the client's inbox.
@@ -88,14 +107,15 @@ impl Exchange<'_> {
             server,
             tracked,
             clock,
+            sentry,
         } = self;
         let (mut from_client, mut to_client) = client.split();
         let (mut from_server, mut to_server) = server.split();
         let count_up = |bytes: usize| tracked.sent_up(bytes as u64);
-        let mut body = Body::new(plan.framing);
+        let mut body = Watched::new(Body::new(plan.framing), sentry);
         let first = body
             .take(&from_client.inbox[plan.head..])
-            .map_err(Failure::BadBody)?;
+            .map_err(Failure::of_upload)?;
         let opened = send_first(
             &mut from_client,
             &mut to_server,
@@ -177,8 +197,9 @@ async fn both_ways(
             sent = &mut rest, if upload == Upload::Running => upload = match sent {
                 Ok(()) => Upload::Done,
                 Err(Broken::Sink) => Upload::Stuck,
-                Err(Broken::Bad(bad)) if !begun.get() => return Err(Failure::BadBody(bad)),
-                Err(Broken::Bad(_) | Broken::Source) => return Err(Failure::Client),
+                Err(Broken::Refused(_)) if begun.get() => return Err(Failure::CutShort),
+                Err(Broken::Bad(_)) if begun.get() => return Err(Failure::Client),
+                Err(broken) => return Err(Failure::of_upload(broken)),
             },
             passed = &mut passing => break passed?,
         }
@@ -270,7 +291,7 @@ impl Answer<'_, '_> {
     }
 
     async fn pass_final(&mut self, head: usize, response: Response) -> Result<Passed, Failure> {
-        let mut body = Body::new(response.framing);
+        let mut body = Watched::new(Body::new(response.framing), None);
         let Ok(first) = body.take(&self.from.inbox[head..]) else {
             return Err(self.bad(BadResponse::Malformed));
         };
@@ -284,7 +305,7 @@ impl Answer<'_, '_> {
                 surplus: !self.from.inbox.is_empty(),
             })),
             Err(Broken::Sink) => Err(Failure::Client),
-            Err(Broken::Source | Broken::Bad(_)) => Err(Failure::Server),
+            Err(Broken::Source | Broken::Bad(_) | Broken::Refused(_)) => Err(Failure::Server),
         }
     }
 

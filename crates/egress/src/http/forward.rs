@@ -14,6 +14,7 @@ use super::body::Framing;
 use super::exchange::{Exchange, Exchanged, Failure, Head, Plan};
 use super::fields::Persistence;
 use super::next_head::{self, NoRequest};
+use super::normal;
 use super::order::{Order, Orders, bad_request};
 use super::peer::Peer;
 use super::pool::{self, Open, Pool};
@@ -25,6 +26,7 @@ use crate::exit::{Exit, Hop, OpenError, Upstream};
 use crate::proxy::Caller;
 use crate::refusal;
 use crate::relay::{Clock, relay, reset_on_close};
+use crate::sentry::Sentry;
 
 /// How serving ends.
 pub(crate) enum Served {
@@ -36,12 +38,15 @@ pub(crate) enum Served {
         early: BytesMut,
         attempt: Box<Attempt>,
     },
+    /// Its next request, which is in the inbox, may get a secret.
+    Inspected { client: Peer, attempt: Box<Attempt> },
 }
 
 /// How the requests end.
 enum Last {
     End(End),
     Tunnel(Attempt),
+    Inspected(Attempt),
 }
 
 struct Session {
@@ -51,6 +56,8 @@ struct Session {
     pool: Rc<RefCell<Pool>>,
     /// The server of the request at hand.
     current: Option<Open>,
+    /// Who watches that request, if anybody does.
+    sentry: Option<Sentry>,
 }
 
 /// Serves the client until it is done or asks for a tunnel.
@@ -67,6 +74,7 @@ pub(crate) async fn serve(
         orders: Orders::new(caller, Rc::clone(&exit)),
         pool: Rc::clone(&kept),
         current: None,
+        sentry: None,
     };
     let clock = Clock::new();
     let last = tokio::select! {
@@ -79,6 +87,10 @@ pub(crate) async fn serve(
         Last::Tunnel(attempt) => Served::Tunnel {
             client: session.client.stream,
             early: session.client.inbox,
+            attempt: Box::new(attempt),
+        },
+        Last::Inspected(attempt) => Served::Inspected {
+            client: session.client,
             attempt: Box::new(attempt),
         },
         Last::End(end) => {
@@ -96,6 +108,9 @@ impl Session {
                 Err(end) => return Last::End(end),
             };
             let (plan, attempt) = match self.orders.read(&self.client.inbox[..length]) {
+                Ok(Order::Request(_, attempt)) if self.exit.binds_in_clear(&attempt) => {
+                    return Last::Inspected(attempt);
+                }
                 Ok(Order::Request(plan, attempt)) => (plan, attempt),
                 Ok(Order::Tunnel(attempt)) => {
                     self.client.inbox.advance(length);
@@ -103,6 +118,9 @@ impl Session {
                 }
                 Err(answer) => return Last::End(End::Answered(answer, CloseReason::Refused)),
             };
+            if let Err(end) = self.watch(&attempt) {
+                return Last::End(end);
+            }
             let served = self.serve_one(&plan, &attempt, clock).await;
             self.orders.give_back(attempt);
             if let Err(end) = served {
@@ -120,6 +138,16 @@ impl Session {
             NoRequest::Late => late(),
             NoRequest::Bad(bad) => End::Answered(bad_request(bad), CloseReason::Malformed),
         })
+    }
+
+    /// Looks at the request's head, and sets somebody to watch its body.
+    fn watch(&mut self, attempt: &Attempt) -> Result<(), End> {
+        self.sentry = Sentry::of(&self.exit, attempt);
+        let looked = match &mut self.sentry {
+            Some(sentry) => sentry.check(&self.orders.head),
+            None => Ok(()),
+        };
+        looked.map_err(|refused| End::Answered(refused_page(&refused), CloseReason::Refused))
     }
 
     /// Serves one request; the end of the session if it is the last one.
@@ -141,7 +169,10 @@ impl Session {
                 }
             }
             Exchanged::Early => Err(End::Early),
-            Exchanged::Switched => Err(End::Switched),
+            Exchanged::Switched => {
+                self.sentry = Sentry::after_switch(&self.exit, attempt);
+                Err(End::Switched)
+            }
         }
     }
 
@@ -184,9 +215,13 @@ impl Session {
         Ok(())
     }
 
-    fn check(&self, needs_inspection: bool, plan: &Plan, attempt: &Attempt) -> Result<(), End> {
+    /// Where every request is judged, the head is for what was judged.
+    fn check(&mut self, needs_inspection: bool, plan: &Plan, attempt: &Attempt) -> Result<(), End> {
         if !needs_inspection {
             return Ok(());
+        }
+        if let Some(target) = normal::judged_target(&self.exit, attempt) {
+            normal::set_target(&mut self.orders.head, &target);
         }
         check_inspected(plan).map_err(|(code, phrase)| {
             let refused = self.exit.refuse(attempt, code, phrase);
@@ -222,6 +257,7 @@ impl Session {
             server: &mut open.peer,
             tracked: &open.tracked,
             clock,
+            sentry: self.sentry.take(),
         };
         tokio::select! {
             biased;
@@ -235,12 +271,20 @@ impl Session {
             client,
             exit,
             current,
+            sentry,
             ..
         } = self;
         match (end, current) {
             (End::Switched, Some(open)) => {
                 let upstream = Upstream::from(open);
-                relay(client.stream, &client.inbox, upstream, exit.limits()).await;
+                relay(
+                    client.stream,
+                    &client.inbox,
+                    upstream,
+                    sentry,
+                    exit.limits(),
+                )
+                .await;
             }
             (End::Closed | End::Switched, _) => {}
             (End::Early, open) => {

@@ -30,7 +30,7 @@ const NEVER_LISTED: [&str; 7] = [
     "content-type",
 ];
 /// Headers that some servers obey instead of the request line.
-const OVERRIDES: [&str; 6] = [
+pub(crate) const OVERRIDES: [&str; 6] = [
     "x-http-method-override",
     "x-http-method",
     "x-method-override",

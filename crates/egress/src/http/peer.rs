@@ -12,7 +12,9 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 
 use super::body::{BadChunk, Body};
 use crate::buffers::Buffer;
+use crate::refusal::Refused;
 use crate::relay::Clock;
+use crate::sentry::Sentry;
 
 /// Room for a head and the beginning of its body.
 const ROOM: usize = 16 * 1024;
@@ -38,6 +40,8 @@ pub(crate) enum Broken {
     Sink,
     /// What was read is no valid body.
     Bad(BadChunk),
+    /// It may not leave.
+    Refused(Refused),
 }
 
 impl Peer {
@@ -101,33 +105,68 @@ impl Incoming<'_> {
     /// Passes `body` on to its end. What was read beyond it stays in the inbox.
     pub(crate) async fn pass(
         &mut self,
-        body: &mut Body,
+        body: &mut Watched,
         to: &mut WriteHalf<'_>,
         passed: impl Fn(usize),
         clock: &Clock,
     ) -> Result<(), Broken> {
         if !self.inbox.is_empty() && !body.is_done() {
-            let taken = body.take(self.inbox).map_err(Broken::Bad)?;
+            let taken = body.take(self.inbox)?;
             send(to, &self.inbox[..taken], &passed).await?;
             self.inbox.advance(taken);
         }
         while !body.is_done() {
             self.half.readable().await.map_err(|_| Broken::Source)?;
             let mut buffer = Buffer::take();
-            let most = body.most_to_read().min(buffer.len());
+            let most = body.body.most_to_read().min(buffer.len());
             let read = match self.half.try_read(&mut buffer[..most]) {
-                Ok(0) if body.may_end_here() => return Ok(()),
+                Ok(0) if body.body.may_end_here() => return Ok(()),
                 Ok(0) => return Err(Broken::Source),
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                 Err(_) => return Err(Broken::Source),
             };
             clock.touch();
-            let taken = body.take(&buffer[..read]).map_err(Broken::Bad)?;
+            let taken = body.take(&buffer[..read])?;
             send(to, &buffer[..taken], &passed).await?;
             self.inbox.extend_from_slice(&buffer[taken..read]);
         }
         Ok(())
+    }
+}
+
+/// A body, and who watches it if somebody does.
+pub(crate) struct Watched {
+    body: Body,
+    sentry: Option<Sentry>,
+}
+
+impl Watched {
+    pub(crate) fn new(body: Body, sentry: Option<Sentry>) -> Self {
+        Self { body, sentry }
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.body.is_done()
+    }
+
+    /// How many of `bytes` belong to the body, if they may leave.
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<usize, Broken> {
+        let Self { body, sentry } = self;
+        let Some(sentry) = sentry else {
+            return body.take(bytes).map_err(Broken::Bad);
+        };
+        let mut looked = Ok(());
+        let show = |content: &[u8]| {
+            if looked.is_ok() {
+                looked = sentry.check_content(content);
+            }
+        };
+        let taken = body.take_showing(bytes, show).map_err(Broken::Bad)?;
+        looked
+            .and_then(|()| sentry.check(&bytes[..taken]))
+            .map_err(Broken::Refused)?;
+        Ok(taken)
     }
 }
 

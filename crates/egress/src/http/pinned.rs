@@ -1,8 +1,9 @@
 //! A connection that leads to one place: every request must be for that place.
 //!
-//! Requests are judged one by one and passed on byte for byte. A connection
-//! that was opened for one name never carries a request for another, which a
-//! server with many names would answer.
+//! Requests are judged one by one and passed on byte for byte, but for paths
+//! that are judged: those are sent in their normal form. A connection that was
+//! opened for one name never carries a request for another, which a server
+//! with many names would answer.
 
 use std::rc::Rc;
 
@@ -15,6 +16,7 @@ use super::exchange::{Exchange, Exchanged, Failure, Head, Plan};
 use super::fields::Persistence;
 use super::head::{self, BadRequest, Form, Request, Upgrade, header_room};
 use super::next_head::{self, NoRequest};
+use super::normal;
 use super::peer::Peer;
 use super::rewrite;
 use super::session::{End, check_inspected, failed, late, plan, refused_page, see};
@@ -23,6 +25,7 @@ use crate::closing::close_with;
 use crate::exit::{Exit, Tracked, Upstream};
 use crate::refusal::{self, Refused};
 use crate::relay::{Clock, relay, reset_on_close};
+use crate::sentry::Sentry;
 
 /// What the client sent so far, and how much of it was passed on already.
 pub(crate) struct Early {
@@ -42,7 +45,7 @@ struct Judge {
     attempt: Attempt,
     needs_inspection: bool,
     hosts: LastAuthority,
-    /// The head of the last request without an offer that is not passed on.
+    /// The head of the last request where it is not passed on as it came.
     head: Vec<u8>,
     exit: Rc<Exit>,
 }
@@ -79,7 +82,12 @@ pub(crate) async fn serve(
         end = session.run(&tracked, &clock) => end,
         why = clock.run_out(exit.limits()) => End::Cut(why),
     };
-    let Session { client, server, .. } = session;
+    let Session {
+        client,
+        server,
+        judge,
+        ..
+    } = session;
     match end {
         End::Switched => {
             let upstream = Upstream {
@@ -87,7 +95,15 @@ pub(crate) async fn serve(
                 tracked,
                 ..upstream
             };
-            relay(client.stream, &client.inbox, upstream, exit.limits()).await;
+            let sentry = Sentry::after_switch(&exit, &judge.attempt);
+            relay(
+                client.stream,
+                &client.inbox,
+                upstream,
+                sentry,
+                exit.limits(),
+            )
+            .await;
         }
         End::Closed => {}
         End::Early => {
@@ -116,8 +132,8 @@ impl Session {
                 Ok(head) => head,
                 Err(end) => return end,
             };
-            let plan = match self.judge.read(&self.client.inbox[..head], is_first) {
-                Ok(plan) => plan,
+            let (plan, sentry) = match self.judge.read(&self.client.inbox[..head], is_first) {
+                Ok(read) => read,
                 Err(answer) => return End::Answered(answer, CloseReason::Refused),
             };
             let exchange = Exchange {
@@ -125,16 +141,16 @@ impl Session {
                 server: &mut self.server,
                 tracked,
                 clock,
+                sentry,
             };
             let sent = std::mem::take(&mut self.sent);
-            let head = match plan.upgrade {
-                Upgrade::Dropped => {
-                    // What was sent is the beginning of the first line, which
-                    // stays as it is.
-                    self.judge.head.drain(..sent);
-                    Head::Rewritten(&mut self.judge.head)
-                }
-                _ => Head::AsReceived { sent },
+            let head = if self.judge.head.is_empty() {
+                Head::AsReceived { sent }
+            } else {
+                // What was sent is the beginning of the first line, which
+                // stays as it is where it was not held back.
+                self.judge.head.drain(..sent);
+                Head::Rewritten(&mut self.judge.head)
             };
             match exchange.run(&plan, head).await {
                 // The client tries again by itself when a kept connection
@@ -164,8 +180,9 @@ impl Session {
 }
 
 impl Judge {
-    /// Whether the request may pass; the answer to the client if not.
-    fn read(&mut self, head: &[u8], is_first: bool) -> Result<Plan, Vec<u8>> {
+    /// Whether the request may pass, and who watches its body; the answer to
+    /// the client if not.
+    fn read(&mut self, head: &[u8], is_first: bool) -> Result<(Plan, Option<Sentry>), Vec<u8>> {
         let mut room = header_room();
         let request = match head::parse(head, &mut room) {
             Ok(request) => request,
@@ -174,14 +191,31 @@ impl Judge {
         see(&mut self.attempt, &request);
         self.hosts_fit(&request)?;
         let plan = plan(&request, head.len());
-        if plan.upgrade == Upgrade::Dropped {
-            rewrite::without_offer(&request, head, &mut self.head);
-        }
+        self.rewrite(&request, &plan, head);
+        let mut sentry = Sentry::of(&self.exit, &self.attempt);
         self.check(&request, &plan)
             .map_err(|(code, phrase)| self.exit.refuse(&self.attempt, code, phrase))
+            .and_then(|()| sentry.as_mut().map_or(Ok(()), |sentry| sentry.check(head)))
             .and_then(|()| self.admit(is_first))
             .map_err(|refused| refused_page(&refused))?;
-        Ok(plan)
+        Ok((plan, sentry))
+    }
+
+    /// Makes the head for the server where it is not the client's own.
+    fn rewrite(&mut self, request: &Request<'_, '_>, plan: &Plan, head: &[u8]) {
+        self.head.clear();
+        if plan.upgrade == Upgrade::Dropped {
+            rewrite::without_offer(request, head, &mut self.head);
+        }
+        let judged = self
+            .needs_inspection
+            .then(|| normal::judged_target(&self.exit, &self.attempt));
+        if let Some(target) = judged.flatten() {
+            if self.head.is_empty() {
+                self.head.extend_from_slice(head);
+            }
+            normal::set_target(&mut self.head, &target);
+        }
     }
 
     fn admit(&self, is_first: bool) -> Result<(), Refused> {

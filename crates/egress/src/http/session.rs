@@ -88,6 +88,8 @@ pub(super) fn failed(failure: Failure) -> End {
     match failure {
         Failure::Client => End::Cut(CloseReason::ClientReset),
         Failure::Server => End::Cut(CloseReason::ServerReset),
+        Failure::CutShort => End::Cut(CloseReason::Refused),
+        Failure::Refused(refused) => End::Answered(refused_page(&refused), CloseReason::Refused),
         Failure::BadBody(bad) => {
             let answer = refusal::http_error(400, &bad.to_string());
             End::Answered(answer, CloseReason::Malformed)

@@ -100,14 +100,20 @@ impl Chunked {
         self.state == State::Done
     }
 
-    /// How many of `bytes` belong to the body.
-    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<usize, BadChunk> {
+    /// How many of `bytes` belong to the body. `show` is shown the content of
+    /// chunks.
+    pub(crate) fn take(
+        &mut self,
+        bytes: &[u8],
+        mut show: impl FnMut(&[u8]),
+    ) -> Result<usize, BadChunk> {
         let mut at = 0;
         while at < bytes.len() && !self.is_done() {
             if let State::Data { left } = &mut self.state {
                 let here = bytes.len() - at;
                 let passed = usize::try_from(*left).map_or(here, |left| left.min(here));
                 *left -= passed as u64;
+                show(&bytes[at..at + passed]);
                 at += passed;
                 if *left == 0 {
                     self.state = State::DataReturn;
@@ -260,7 +266,7 @@ mod tests {
     /// How many bytes belong to the body, and whether it is done.
     fn read(bytes: &[u8]) -> Result<(usize, bool), BadChunk> {
         let mut chunked = Chunked::new();
-        let taken = chunked.take(bytes)?;
+        let taken = chunked.take(bytes, |_| {})?;
         Ok((taken, chunked.is_done()))
     }
 
@@ -408,7 +414,7 @@ mod tests {
             let mut error = None;
             for cut in cuts.iter().cycle() {
                 let (part, after) = rest.split_at((*cut).min(rest.len()));
-                match chunked.take(part) {
+                match chunked.take(part, |_| {}) {
                     Ok(count) => taken += count,
                     Err(bad) => error = Some(bad),
                 }

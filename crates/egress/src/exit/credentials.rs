@@ -1,0 +1,42 @@
+//! What attaching credentials asks of the exit.
+
+use std::sync::Arc;
+
+use ringfence_audit::Text;
+use ringfence_policy::{Policy, Resolved};
+
+use super::{Exit, decided, unrecorded};
+use crate::attempt::Attempt;
+use crate::intercept::Keeper;
+use crate::refusal::Refused;
+use crate::secrets::Placeholders;
+
+impl Exit {
+    /// The policy in force at this moment.
+    pub(crate) fn policy(&self) -> Arc<Resolved<Policy>> {
+        Arc::clone(&self.policy.borrow())
+    }
+
+    /// The secrets of the sandbox, if it has any.
+    pub(crate) fn keeper(&self) -> Option<&Keeper> {
+        self.keeper.as_ref()
+    }
+
+    /// What stands for the secrets inside, if there are any.
+    pub(crate) fn placeholders(&self) -> Option<&Arc<Placeholders>> {
+        self.placeholders.as_ref()
+    }
+
+    /// Judges and records a request; `credential` says what is attached to it,
+    /// never its value.
+    pub(crate) fn admit_with(
+        &self,
+        attempt: &Attempt,
+        credential: Option<&str>,
+    ) -> Result<(), Refused> {
+        let decision = self.judge(attempt)?;
+        let mut decided = decided(attempt, None, &decision);
+        decided.credential = credential.map(Text::new);
+        self.recorder.decision(decided).map_err(|_| unrecorded())
+    }
+}

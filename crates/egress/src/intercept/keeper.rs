@@ -1,0 +1,149 @@
+//! The secrets of one sandbox at work: read anew for each request, and
+//! remembered once they left, so that none of them is let in again.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringfence_policy::Target;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::attempt::Attempt;
+use crate::secret::{Credentials, Placeholder, Secret, SecretError, Vault};
+use crate::secrets::{Forms, Hidden, REDACTED};
+
+/// For a source to give a secret, which may be a command.
+const READING_TIME: Duration = Duration::from_secs(30);
+/// Secrets that are read at once.
+const MOST_READERS: usize = 16;
+/// Bodies that are held in memory at once.
+const MOST_BODIES: usize = 32;
+/// A shorter secret could not be told from ordinary text, and so not be hidden
+/// in what comes back.
+const SHORTEST: usize = 8;
+/// Values of one service that are remembered; with more, the oldest rotated
+/// away long ago.
+const MOST_VALUES: usize = 16;
+
+/// What attaching secrets and hiding them needs.
+pub(crate) struct Keeper {
+    vault: Arc<dyn Vault>,
+    placeholders: Vec<Placeholder>,
+    readers: Arc<Semaphore>,
+    bodies: Arc<Semaphore>,
+    gone: RefCell<Gone>,
+}
+
+/// What left the machine.
+#[derive(Default)]
+struct Gone {
+    values: Vec<(String, Rc<Secret>)>,
+    places: HashSet<(Target, u16)>,
+    forms: Option<Arc<Forms>>,
+}
+
+impl Keeper {
+    pub(crate) fn new(credentials: Credentials) -> Self {
+        Self {
+            vault: credentials.vault,
+            placeholders: credentials.placeholders,
+            readers: Arc::new(Semaphore::new(MOST_READERS)),
+            bodies: Arc::new(Semaphore::new(MOST_BODIES)),
+            gone: RefCell::default(),
+        }
+    }
+
+    /// The secret of `service` as it is now.
+    pub(crate) async fn secret(&self, service: &str) -> Result<Rc<Secret>, SecretError> {
+        let late = || SecretError::Failed("it takes too long".to_owned());
+        let secret = if self.vault.may_block(service) {
+            let reading = tokio::time::timeout(READING_TIME, self.read(service)).await;
+            reading.unwrap_or_else(|_| Err(late()))?
+        } else {
+            self.vault.secret(service)?
+        };
+        if secret.expose().len() < SHORTEST {
+            let why = format!("it is shorter than {SHORTEST} characters and could not be hidden");
+            return Err(SecretError::Malformed(why));
+        }
+        Ok(Rc::new(secret))
+    }
+
+    /// On a thread of its own.
+    async fn read(&self, service: &str) -> Result<Secret, SecretError> {
+        let ended = || SecretError::Failed("the reader broke off".to_owned());
+        let place = Arc::clone(&self.readers).acquire_owned().await;
+        let place = place.map_err(|_| ended())?;
+        let vault = Arc::clone(&self.vault);
+        let service = service.to_owned();
+        let reading = tokio::task::spawn_blocking(move || {
+            // A reader that takes too long keeps its place until it is done.
+            let _place = place;
+            vault.secret(&service)
+        });
+        reading.await.unwrap_or_else(|_| Err(ended()))
+    }
+
+    /// Waits for room to hold one more body in memory, for as long as what is
+    /// returned is held.
+    pub(crate) async fn room_for_body(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.bodies).acquire_owned().await.ok()
+    }
+
+    /// Notes that a secret is about to leave with `attempt`. What comes back is
+    /// scrubbed of it from here on.
+    pub(crate) fn leaves(&self, service: &str, secret: &Rc<Secret>, attempt: &Attempt) {
+        let mut gone = self.gone.borrow_mut();
+        gone.places.insert((attempt.target.clone(), attempt.port));
+        if gone.remember(service, secret) {
+            let hidden: Vec<Hidden<'_>> = gone
+                .values
+                .iter()
+                .map(|(service, secret)| Hidden {
+                    value: secret.expose(),
+                    shown: self.shown_for(service),
+                })
+                .collect();
+            let forms = Arc::new(Forms::of_secrets(&hidden));
+            gone.forms = Some(forms);
+        }
+    }
+
+    /// Whether a secret went to where `attempt` leads.
+    pub(crate) fn sent_to(&self, attempt: &Attempt) -> bool {
+        let place = (attempt.target.clone(), attempt.port);
+        self.gone.borrow().places.contains(&place)
+    }
+
+    /// Every form of the secrets that left so far. It is another one when
+    /// there is a new secret among them.
+    pub(crate) fn forms(&self) -> Option<Arc<Forms>> {
+        self.gone.borrow().forms.clone()
+    }
+
+    fn shown_for(&self, service: &str) -> &str {
+        let mut all = self.placeholders.iter();
+        let own = all.find(|placeholder| placeholder.service == service);
+        own.map_or(REDACTED, |placeholder| placeholder.text.as_str())
+    }
+}
+
+impl Gone {
+    /// Whether the value is new.
+    fn remember(&mut self, service: &str, secret: &Rc<Secret>) -> bool {
+        let of_service = |(own, _): &(String, Rc<Secret>)| own == service;
+        let known = self.values.iter().filter(|one| of_service(one));
+        if known.clone().any(|(_, own)| own == secret) {
+            return false;
+        }
+        if known.count() >= MOST_VALUES
+            && let Some(oldest) = self.values.iter().position(of_service)
+        {
+            self.values.remove(oldest);
+        }
+        self.values.push((service.to_owned(), Rc::clone(secret)));
+        true
+    }
+}

@@ -1,0 +1,310 @@
+//! Secrets that come back, in every form.
+
+use data_encoding::BASE64;
+use http::HeaderValue;
+use http_body::Frame;
+use http_body_util::BodyExt;
+
+use super::*;
+use crate::intercept::body::BodyError;
+use crate::intercept::testing::{H1, H2, text};
+use crate::testing::run;
+
+#[test]
+fn g5_an_echo_returns_placeholders() {
+    run(async {
+        for alpn in [H1, H2] {
+            for (how, want) in [
+                (
+                    "bearer: true",
+                    format!("authorization: Bearer {PLACEHOLDER}\n"),
+                ),
+                ("query: key", format!("/x?key={PLACEHOLDER}")),
+            ] {
+                let stage = Stage::new(how).await.serving(alpn);
+                let mut client = stage.client(alpn).await;
+                let (_, page) = client.get("a.test", stage.rig.yard.port, "/x").await;
+                assert!(page.contains(&want), "{page}");
+                assert!(!page.contains(SECRET), "{page}");
+            }
+            let stage = Stage::new("basic: {username: me}").await.serving(alpn);
+            let mut client = stage.client(alpn).await;
+            let (_, page) = client.get("a.test", stage.rig.yard.port, "/x").await;
+            let basic = BASE64.encode(format!("me:{SECRET}").as_bytes());
+            assert!(!page.contains(&basic[8..]), "{page}");
+        }
+    });
+}
+
+#[test]
+fn g5_headers_trailers_and_reason_are_scrubbed() {
+    run(async {
+        for alpn in [H1, H2] {
+            let stage = Stage::answering("bearer: true", |_| {
+                let mut trailers = HeaderMap::new();
+                trailers.insert("x-end", HeaderValue::from_static(SECRET));
+                let parts = [
+                    Ok::<_, BodyError>(Frame::data(Bytes::from("text"))),
+                    Ok(Frame::trailers(trailers)),
+                ];
+                let mut response = Response::new(LocalBody::new(Parts(parts.into())));
+                let headers = response.headers_mut();
+                headers.insert("x-echo", HeaderValue::from_static(SECRET));
+                headers.insert("trailer", HeaderValue::from_static("x-end"));
+                headers.insert("location", HeaderValue::from_static("https://b.test/"));
+                let reason = hyper::ext::ReasonPhrase::from_static(SECRET.as_bytes());
+                response.extensions_mut().insert(reason);
+                response
+            });
+            let stage = stage.await.serving(alpn);
+            let mut client = stage.client(alpn).await;
+            let mut request = stage.request(&client, "/");
+            request
+                .headers_mut()
+                .insert("te", HeaderValue::from_static("trailers"));
+            let response = client.send(request).await.unwrap();
+            assert_eq!(response.headers()["x-echo"], PLACEHOLDER);
+            assert_eq!(response.headers()["location"], "https://b.test/");
+            assert!(
+                response
+                    .extensions()
+                    .get::<hyper::ext::ReasonPhrase>()
+                    .is_none()
+            );
+            let body = response.into_body().collect().await.unwrap();
+            assert_eq!(body.trailers().unwrap()["x-end"], PLACEHOLDER, "{alpn:?}");
+            assert_eq!(body.to_bytes(), "text");
+        }
+    });
+}
+
+#[test]
+fn g5_a_secret_split_over_pieces_and_codings_is_hidden() {
+    run(async {
+        let gzipped = {
+            let mut encoder =
+                flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            let page = format!("{}\n{SECRET}\n", "x".repeat(100_000));
+            std::io::Write::write_all(&mut encoder, page.as_bytes()).unwrap();
+            encoder.finish().unwrap()
+        };
+        let stage = Stage::answering("bearer: true", move |request| {
+            let mut response = if request.uri().path() == "/gzip" {
+                let parts = gzipped.chunks(7).map(Bytes::copy_from_slice);
+                let parts: Vec<_> = parts.map(|part| Ok(Frame::data(part))).collect();
+                let mut response = Response::new(LocalBody::new(Parts(parts.into())));
+                let coding = HeaderValue::from_static("gzip");
+                response.headers_mut().insert("content-encoding", coding);
+                response
+            } else {
+                let parts = SECRET.as_bytes().chunks(3).map(Bytes::from_static);
+                let parts: Vec<_> = parts.map(|part| Ok(Frame::data(part))).collect();
+                Response::new(LocalBody::new(Parts(parts.into())))
+            };
+            let kind = HeaderValue::from_static("text/plain");
+            response.headers_mut().insert("content-type", kind);
+            response
+        });
+        let stage = stage.await.serving(H2);
+        let mut client = stage.client(H2).await;
+        let port = stage.rig.yard.port;
+        let (_, page) = client.get("a.test", port, "/split").await;
+        assert_eq!(page, PLACEHOLDER);
+        let request = client.request("a.test", port, "/gzip");
+        let response = client.send(request).await.unwrap();
+        assert!(!response.headers().contains_key("content-encoding"));
+        let page = text(response).await;
+        assert_eq!(page.len(), 100_000 + 2 + PLACEHOLDER.len());
+        assert!(page.ends_with(&format!("\n{PLACEHOLDER}\n")));
+    });
+}
+
+#[test]
+fn g5_other_contents_keep_their_length() {
+    run(async {
+        let stage = Stage::answering("bearer: true", |_| says(format!("\0\0{SECRET}\0")));
+        let stage = stage.await.serving(H1);
+        let mut client = stage.client(H1).await;
+        let request = stage.request(&client, "/");
+        let response = client.send(request).await.unwrap();
+        let length = SECRET.len() + 3;
+        assert_eq!(response.headers()["content-length"], length.to_string());
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(body.len(), length);
+        assert!(!body.windows(4).any(|part| part == &SECRET.as_bytes()[..4]));
+    });
+}
+
+#[test]
+fn g5_an_answer_in_an_unknown_coding_is_not_let_in() {
+    run(async {
+        let stage = Stage::answering("bearer: true", |_| {
+            let mut response = says("whatever");
+            let coding = HeaderValue::from_static("x-secret-coding");
+            response.headers_mut().insert("content-encoding", coding);
+            response
+        });
+        let stage = stage.await.serving(H1);
+        let mut client = stage.client(H1).await;
+        let (status, page) = client.get("a.test", stage.rig.yard.port, "/").await;
+        assert_eq!(status, 502, "{page}");
+    });
+}
+
+#[test]
+fn g5_messages_in_a_coding_of_their_own_are_not_let_in() {
+    run(async {
+        let stage = Stage::answering("bearer: true", |request| {
+            let mut response = says("whatever");
+            // As servers do: in what the request is in.
+            let coding = request.headers()["grpc-encoding"].clone();
+            response.headers_mut().insert("grpc-encoding", coding);
+            response
+        });
+        let stage = stage.await.serving(H2);
+        let mut client = stage.client(H2).await;
+        for (coding, want) in [("gzip", 502), ("identity", 200)] {
+            let mut request = stage.request(&client, "/");
+            let coding = HeaderValue::from_static(coding);
+            request.headers_mut().insert("grpc-encoding", coding);
+            assert_eq!(client.send(request).await.unwrap().status(), want);
+        }
+    });
+}
+
+#[test]
+fn g5_a_secret_that_has_begun_is_hidden_though_another_leaves_meanwhile() {
+    run(async {
+        for alpn in [H1, H2] {
+            let (sender, parts) = tokio::sync::mpsc::unbounded_channel();
+            let parts = RefCell::new(Some(parts));
+            let stage = Stage::answering("bearer: true", move |request| {
+                let mut response = match parts.borrow_mut().take() {
+                    Some(parts) if request.uri().path() == "/" => {
+                        Response::new(LocalBody::new(Fed(parts)))
+                    }
+                    _ => says("nothing"),
+                };
+                let kind = HeaderValue::from_static("text/plain");
+                response.headers_mut().insert("content-type", kind);
+                response
+            });
+            let stage = stage.await.serving(alpn);
+            let (first, last) = SECRET.split_at(SECRET.len() - 1);
+            sender.send(format!("begin {first}").into()).unwrap();
+            let mut client = stage.client(alpn).await;
+            let request = stage.request(&client, "/");
+            let mut response = client.send(request).await.unwrap();
+            let begun = response.body_mut().frame().await.unwrap().unwrap();
+            assert_eq!(begun.into_data().unwrap(), "begin ");
+            let rotated = "an0ther-Value/9876";
+            stage.vault.holds("forge", rotated);
+            let mut second = stage.client(alpn).await;
+            second.get("a.test", stage.rig.yard.port, "/again").await;
+            let rest = format!("{last} {rotated} {SECRET} end");
+            sender.send(rest.into()).unwrap();
+            drop(sender);
+            let rest = text(response).await;
+            let want = format!("{PLACEHOLDER} {PLACEHOLDER} {PLACEHOLDER} end");
+            assert_eq!(rest, want, "{alpn:?}");
+        }
+    });
+}
+
+/// Gives what it is sent.
+struct Fed(tokio::sync::mpsc::UnboundedReceiver<Bytes>);
+
+impl http_body::Body for Fed {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let part = self.0.poll_recv(context);
+        part.map(|part| part.map(|bytes| Ok(Frame::data(bytes))))
+    }
+}
+
+#[test]
+fn g5_answers_to_requests_without_the_credential_are_scrubbed_too() {
+    run(async {
+        let stage = Stage::answering("bearer: true", |request| {
+            let kind = HeaderValue::from_static("text/plain");
+            let known = request.uri().path() == "/tell";
+            let mut response = says(if known { SECRET } else { "" });
+            response.headers_mut().insert("content-type", kind);
+            response
+        });
+        let stage = stage.await.serving(H1);
+        let mut client = stage.client(H1).await;
+        let port = stage.rig.yard.port;
+        client.get("a.test", port, "/").await;
+        let mut own = stage.request(&client, "/tell");
+        let value = HeaderValue::from_static("of-the-client");
+        own.headers_mut().insert("authorization", value);
+        let page = text(client.send(own).await.unwrap()).await;
+        assert_eq!(page, PLACEHOLDER);
+    });
+}
+
+#[test]
+fn events_pass_at_once() {
+    run(async {
+        for alpn in [H1, H2] {
+            let stage = Stage::answering("bearer: true", |_| {
+                let parts = [Ok(Frame::data(Bytes::from("data: s3\n\n")))];
+                let mut response = Response::new(LocalBody::new(Unending(parts.into())));
+                let kind = HeaderValue::from_static("text/event-stream");
+                response.headers_mut().insert("content-type", kind);
+                response
+            });
+            let stage = stage.await.serving(alpn);
+            let mut client = stage.client(alpn).await;
+            let request = stage.request(&client, "/");
+            let mut response = client.send(request).await.unwrap();
+            let mut found = Vec::new();
+            while found.len() < 10 {
+                let frame = response.body_mut().frame().await.unwrap().unwrap();
+                found.extend_from_slice(&frame.into_data().unwrap());
+            }
+            assert_eq!(found, b"data: s3\n\n");
+        }
+    });
+}
+
+type Queue = std::collections::VecDeque<Result<Frame<Bytes>, BodyError>>;
+
+/// These frames and the end.
+struct Parts(Queue);
+
+/// These frames and nothing more, for ever.
+struct Unending(Queue);
+
+impl http_body::Body for Parts {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        std::task::Poll::Ready(self.0.pop_front())
+    }
+}
+
+impl http_body::Body for Unending {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match self.0.pop_front() {
+            Some(frame) => std::task::Poll::Ready(Some(frame)),
+            None => std::task::Poll::Pending,
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Secret values and placeholders in streams of bytes: found, hidden, refused
+//! or put in, however they are written and however the stream is cut.
+//!
+//! Nothing here reads or writes anything. Memory is bounded by the longest
+//! form of a value, and what is not part of a value passes byte for byte.
+
+mod decode;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
+mod guard;
+mod literals;
+mod matcher;
+mod pattern;
+mod scrub;
+mod spelling;
+mod substitute;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use decode::{ACCEPTED, Decoder, Progress};
+pub(crate) use scrub::{Forms, Hidden, REDACTED, Scrubber};
+pub(crate) use substitute::Context;
+pub(crate) use watch::{Found, Placeholders, Watch};

@@ -1,0 +1,255 @@
+//! Finds every form of some values in a stream, in whatever pieces it comes.
+//!
+//! Beginnings are looked for fast; from each on all that it can still become is
+//! followed byte by byte, until nothing is left of it or it is complete.
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+
+use super::guard::{Guards, HARMLESS};
+use super::literals;
+use super::pattern::{Case, Pattern};
+
+/// More threads than that may be the same ones twice.
+const FEW: usize = 32;
+
+/// Compiled forms.
+pub(super) struct Matcher {
+    patterns: Vec<Pattern>,
+    /// The patterns that can begin with a byte.
+    starts: Vec<Vec<u32>>,
+    beginnings: Option<AhoCorasick>,
+    /// The length of the longest beginning.
+    longest: usize,
+}
+
+/// One occurrence, in bytes from the beginning of the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Match {
+    pub(super) owner: usize,
+    pub(super) start: u64,
+    pub(super) end: u64,
+}
+
+/// What the last bytes of a stream can still become.
+#[derive(Default)]
+pub(super) struct Run {
+    threads: Vec<Thread>,
+    before: Vec<Thread>,
+    guards: Guards,
+    /// How many bytes came so far.
+    position: u64,
+}
+
+/// One way to read the bytes from `start` on as the beginning of a pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Thread {
+    pattern: u32,
+    /// The next symbol.
+    symbol: u32,
+    within: Within,
+    start: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Within {
+    /// Before the symbol.
+    Before,
+    /// Before it, and a new line was begun there.
+    NewLine,
+    /// Within another way to write it.
+    Spelling { index: u8, offset: u8 },
+}
+
+impl Thread {
+    fn new(pattern: u32, start: u64) -> Self {
+        Self {
+            pattern,
+            symbol: 0,
+            within: Within::Before,
+            start,
+        }
+    }
+}
+
+impl Matcher {
+    /// Compiles every form of `values`, numbered in their order.
+    pub(super) fn new<'a>(values: impl IntoIterator<Item = &'a str>, case: Case) -> Self {
+        let all = |(owner, value)| Pattern::all_of(value, owner, case);
+        let patterns: Vec<Pattern> = values.into_iter().enumerate().flat_map(all).collect();
+        let mut texts: Vec<Vec<u8>> = patterns.iter().flat_map(literals::of).collect();
+        texts.sort_unstable();
+        texts.dedup();
+        Self {
+            starts: (0..=u8::MAX)
+                .map(|byte| starting(&patterns, byte))
+                .collect(),
+            longest: texts.iter().map(Vec::len).max().unwrap_or(0),
+            beginnings: searcher(&texts),
+            patterns,
+        }
+    }
+
+    /// Where to look closely, from `at` on: at the next beginning, or near the
+    /// end, where one may be cut off.
+    fn next_beginning(&self, bytes: &[u8], at: usize) -> usize {
+        let end = (bytes.len() + 1).saturating_sub(self.longest).max(at);
+        let Some(beginnings) = &self.beginnings else {
+            return end;
+        };
+        if at == end {
+            return at;
+        }
+        let found = beginnings.find(&bytes[at..]);
+        found.map_or(end, |found| at + found.start())
+    }
+}
+
+fn searcher(texts: &[Vec<u8>]) -> Option<AhoCorasick> {
+    AhoCorasick::builder()
+        .match_kind(MatchKind::LeftmostFirst)
+        .kind(Some(AhoCorasickKind::DFA))
+        .build(texts)
+        .ok()
+}
+
+fn starting(patterns: &[Pattern], byte: u8) -> Vec<u32> {
+    let starts = |pattern: &Pattern| {
+        pattern.has(0, byte) || pattern.alternatives(0).any(|way| way.spelling.has(0, byte))
+    };
+    (0..)
+        .zip(patterns)
+        .filter(|(_, pattern)| starts(pattern))
+        .map(|(number, _)| number)
+        .collect()
+}
+
+impl Run {
+    /// Reads on, and tells of every occurrence that is complete.
+    pub(super) fn feed(&mut self, matcher: &Matcher, bytes: &[u8], found: &mut impl FnMut(Match)) {
+        let mut at = 0;
+        while at < bytes.len() {
+            if self.threads.is_empty() && self.guards.is_empty() {
+                let next = matcher.next_beginning(bytes, at);
+                self.position += (next - at) as u64;
+                at = next;
+            }
+            if let Some(byte) = bytes.get(at) {
+                self.step(matcher, *byte, found);
+                at += 1;
+            }
+        }
+    }
+
+    /// Where the earliest beginning is that may yet become an occurrence, as far
+    /// as may be told.
+    pub(super) fn earliest(&self) -> Option<u64> {
+        let threads = self.threads.iter().map(|thread| thread.start);
+        threads.chain(self.guards.earliest()).min()
+    }
+
+    /// How many bytes came so far.
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Whether no more than the first few symbols of any form have come.
+    pub(super) fn is_harmless(&self) -> bool {
+        let mut threads = self.threads.iter();
+        threads.all(|thread| thread.symbol <= HARMLESS) && !self.guards.is_deep()
+    }
+
+    fn step(&mut self, matcher: &Matcher, byte: u8, found: &mut impl FnMut(Match)) {
+        std::mem::swap(&mut self.threads, &mut self.before);
+        let start = self.position;
+        let starts = matcher.starts[usize::from(byte)].iter();
+        let begun = starts.map(|pattern| Thread::new(*pattern, start));
+        self.position += 1;
+        self.guards.pass(byte);
+        let mut follow = Follow {
+            matcher,
+            threads: &mut self.threads,
+            guards: &mut self.guards,
+            end: self.position,
+            found,
+        };
+        for thread in self.before.drain(..).chain(begun) {
+            follow.on(thread, byte);
+        }
+        if self.threads.len() > FEW {
+            self.threads.sort_unstable();
+            // The earliest of those that differ in their start only.
+            self.threads
+                .dedup_by_key(|thread| (thread.pattern, thread.symbol, thread.within));
+        }
+    }
+}
+
+/// One step of all threads.
+struct Follow<'a, F> {
+    matcher: &'a Matcher,
+    threads: &'a mut Vec<Thread>,
+    guards: &'a mut Guards,
+    end: u64,
+    found: &'a mut F,
+}
+
+impl<F: FnMut(Match)> Follow<'_, F> {
+    /// What becomes of `thread` with one more byte.
+    fn on(&mut self, thread: Thread, byte: u8) {
+        let pattern = &self.matcher.patterns[thread.pattern as usize];
+        let symbol = thread.symbol as usize;
+        if let Within::Spelling { index, offset } = thread.within {
+            let way = pattern.alternatives(symbol).nth(usize::from(index));
+            if let Some(way) = way
+                && way.spelling.has(usize::from(offset), byte)
+            {
+                self.spelled(thread, index, offset + 1, (way.spelling.len(), way.symbols));
+            }
+            return;
+        }
+        if pattern.has(symbol, byte) {
+            self.advance(thread, 1);
+        }
+        for (index, way) in (0..).zip(pattern.alternatives(symbol)) {
+            let again = way.symbols == 0 && thread.within == Within::NewLine;
+            if !again && way.spelling.has(0, byte) {
+                self.spelled(thread, index, 1, (way.spelling.len(), way.symbols));
+            }
+        }
+    }
+
+    /// Goes on within a spelling of some length that stands for some symbols.
+    fn spelled(&mut self, thread: Thread, index: u8, offset: u8, (length, symbols): (usize, u32)) {
+        if usize::from(offset) == length {
+            self.advance(thread, symbols);
+        } else {
+            let within = Within::Spelling { index, offset };
+            self.threads.push(Thread { within, ..thread });
+        }
+    }
+
+    fn advance(&mut self, thread: Thread, symbols: u32) {
+        let symbol = thread.symbol + symbols;
+        let pattern = &self.matcher.patterns[thread.pattern as usize];
+        if symbol as usize == pattern.len() {
+            (self.found)(Match {
+                owner: pattern.owner,
+                start: thread.start,
+                end: self.end,
+            });
+            return;
+        }
+        if thread.symbol < HARMLESS && symbol >= HARMLESS {
+            self.guards.hold(pattern, symbol, thread.start);
+        }
+        let within = match symbols {
+            0 => Within::NewLine,
+            _ => Within::Before,
+        };
+        self.threads.push(Thread {
+            symbol,
+            within,
+            ..thread
+        });
+    }
+}

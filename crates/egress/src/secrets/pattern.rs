@@ -1,0 +1,235 @@
+//! One form of a value: its symbols, each of which may be written in several
+//! ways.
+
+use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD, Encoding, HEXLOWER};
+use zeroize::Zeroizing;
+
+use super::spelling::{self, Escaped, Spelling, both_cases};
+
+/// Encoded forms of shorter values would be found everywhere.
+const SHORTEST_ENCODED: usize = 8;
+/// Encoded text is not broken into lines before this symbol of a form; what is
+/// broken there is found by the form that begins here.
+pub(super) const UNBROKEN: usize = 3;
+
+/// Whether capital and small letters are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Case {
+    Matters,
+    Ignored,
+}
+
+/// Whether lines may begin within the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lines {
+    One,
+    Many,
+}
+
+/// One form.
+pub(super) struct Pattern {
+    /// The number of the value.
+    pub(super) owner: usize,
+    symbols: Zeroizing<Vec<u8>>,
+    case: Case,
+    escaped: Escaped,
+    lines: Lines,
+    /// Characters of more than one symbol, in order.
+    wide: Vec<Wide>,
+}
+
+struct Wide {
+    at: usize,
+    symbols: u32,
+    spelling: Spelling,
+}
+
+/// Another way to write the next symbols.
+#[derive(Clone, Copy)]
+pub(super) struct Alternative<'a> {
+    pub(super) spelling: &'a Spelling,
+    /// How many they are; none for a new line.
+    pub(super) symbols: u32,
+}
+
+impl Pattern {
+    /// Every form of a value.
+    pub(super) fn all_of(value: &str, owner: usize, case: Case) -> Vec<Self> {
+        let mut patterns = vec![Self::plain(value, owner, case)];
+        if value.len() >= SHORTEST_ENCODED {
+            let hex = HEXLOWER.encode(value.as_bytes()).into_bytes();
+            patterns.push(Self::encoded(hex, owner, Case::Ignored, Lines::One));
+            let further = further(value, case).into_iter();
+            let exact = |text| Self::encoded(text, owner, Case::Matters, Lines::One);
+            patterns.extend(further.map(exact));
+            for core in cores(value.as_bytes()) {
+                let late = core[UNBROKEN..].to_vec();
+                patterns.extend(
+                    [core, late].map(|text| Self::encoded(text, owner, Case::Matters, Lines::Many)),
+                );
+            }
+        }
+        patterns.retain(|pattern| !pattern.symbols.is_empty());
+        patterns
+    }
+
+    fn plain(value: &str, owner: usize, case: Case) -> Self {
+        let beyond = value.char_indices().filter(|(_, one)| !one.is_ascii());
+        let wide = beyond.flat_map(|(at, character)| {
+            let wide = move |spelling| Wide {
+                at,
+                symbols: bytes_of(character),
+                spelling,
+            };
+            spelling::of_character(character).into_iter().map(wide)
+        });
+        Self {
+            owner,
+            symbols: Zeroizing::new(value.as_bytes().to_vec()),
+            case,
+            escaped: Escaped::Everything,
+            lines: Lines::One,
+            wide: wide.collect(),
+        }
+    }
+
+    fn encoded(text: Vec<u8>, owner: usize, case: Case, lines: Lines) -> Self {
+        Self {
+            owner,
+            symbols: Zeroizing::new(text),
+            case,
+            escaped: Escaped::Marks,
+            lines,
+            wide: Vec::new(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.symbols.len()
+    }
+
+    /// How many symbols and new lines there can be after the first `symbols`.
+    pub(super) fn units_after(&self, symbols: u32) -> u64 {
+        let left = (self.len() as u64).saturating_sub(symbols.into());
+        match self.lines {
+            Lines::One => left,
+            Lines::Many => left * 2,
+        }
+    }
+
+    /// Whether `byte` is the symbol itself.
+    pub(super) fn has(&self, at: usize, byte: u8) -> bool {
+        let symbol = self.symbols[at];
+        symbol == byte || (self.case == Case::Ignored && symbol.eq_ignore_ascii_case(&byte))
+    }
+
+    /// The bytes that are the symbol itself.
+    pub(super) fn bytes_at(&self, at: usize) -> Vec<u8> {
+        match self.case {
+            Case::Matters => vec![self.symbols[at]],
+            Case::Ignored => both_cases(self.symbols[at]),
+        }
+    }
+
+    /// Every other way to go on from a symbol, in a fixed order.
+    pub(super) fn alternatives(&self, at: usize) -> impl Iterator<Item = Alternative<'_>> {
+        let one = |spelling| Alternative {
+            spelling,
+            symbols: 1,
+        };
+        let none = |spelling| Alternative {
+            spelling,
+            symbols: 0,
+        };
+        let (own, other) = self.ways_to_write(self.symbols[at]);
+        let singles = own.iter().chain(other).map(one);
+        let breaks = self.line_breaks(at).iter().map(none);
+        singles.chain(breaks).chain(self.wide_at(at))
+    }
+
+    fn ways_to_write(&self, symbol: u8) -> (&'static [Spelling], &'static [Spelling]) {
+        let own = spelling::of_byte(symbol, self.escaped);
+        if self.case == Case::Matters || !symbol.is_ascii_alphabetic() {
+            return (own, &[]);
+        }
+        // Small and capital letters differ in this bit.
+        (own, spelling::of_byte(symbol ^ 0x20, self.escaped))
+    }
+
+    fn line_breaks(&self, at: usize) -> &'static [Spelling] {
+        match self.lines {
+            Lines::Many if at >= UNBROKEN => spelling::of_line_break(),
+            _ => &[],
+        }
+    }
+
+    fn wide_at(&self, at: usize) -> impl Iterator<Item = Alternative<'_>> {
+        let first = self.wide.partition_point(|wide| wide.at < at);
+        let here = self.wide[first..]
+            .iter()
+            .take_while(move |wide| wide.at == at);
+        here.map(|wide| Alternative {
+            spelling: &wide.spelling,
+            symbols: wide.symbols,
+        })
+    }
+}
+
+/// How many bytes a character outside ASCII has.
+fn bytes_of(character: char) -> u32 {
+    match u32::from(character) {
+        ..0x800 => 2,
+        0x800..0x1_0000 => 3,
+        0x1_0000.. => 4,
+    }
+}
+
+/// Other texts that are as good as the value: in small letters or capitals only
+/// (any mixture would cost far more to look for), and of wider characters.
+fn further(value: &str, case: Case) -> Vec<Vec<u8>> {
+    let mut texts = Vec::new();
+    if case == Case::Matters {
+        texts.extend([value.to_ascii_lowercase(), value.to_ascii_uppercase()]);
+    }
+    texts.retain(|text| text != value);
+    let mut texts: Vec<Vec<u8>> = texts.into_iter().map(String::into_bytes).collect();
+    if value.is_ascii() {
+        texts.extend([1, 3].map(|between| spread(value, between)));
+    }
+    texts
+}
+
+/// What of `value` is the same in UTF-16 or UTF-32 of either order of bytes.
+fn spread(value: &str, between: usize) -> Vec<u8> {
+    let mut text = Vec::with_capacity(value.len() * (between + 1));
+    for byte in value.bytes() {
+        if !text.is_empty() {
+            text.resize(text.len() + between, 0);
+        }
+        text.push(byte);
+    }
+    text
+}
+
+/// What of `value` is the same in every base64 text that holds it: for each
+/// place that it may have within three bytes, and for both alphabets.
+fn cores(value: &[u8]) -> Vec<Vec<u8>> {
+    let mut cores = Vec::new();
+    for before in 0..3 {
+        let mut text = Zeroizing::new(vec![0; before]);
+        text.extend_from_slice(value);
+        for alphabet in [&BASE64_NOPAD, &BASE64URL_NOPAD] {
+            cores.push(core(&text, before, alphabet));
+        }
+    }
+    cores.dedup();
+    cores
+}
+
+/// Of the first and last character the value may determine a part only.
+fn core(text: &[u8], before: usize, alphabet: &Encoding) -> Vec<u8> {
+    let encoded = Zeroizing::new(alphabet.encode(text));
+    let first = (before * 8).div_ceil(6);
+    let last = text.len() * 8 / 6;
+    encoded.as_bytes()[first..last].to_vec()
+}

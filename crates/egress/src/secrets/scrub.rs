@@ -1,0 +1,237 @@
+//! Hides secret values in what comes back.
+//!
+//! Whatever is part of a value in any of its forms is left out, also where two
+//! occurrences overlap. Bytes are held back only from where a form may begin, for
+//! as long as it may be; how the stream is cut changes nothing.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use bytes::{Buf, BufMut, BytesMut};
+
+use super::matcher::{Match, Matcher, Run};
+use super::pattern::Case;
+
+/// What is shown where there is no placeholder.
+pub(crate) const REDACTED: &str = "[redacted]";
+/// What fills the place of a value whose length is kept.
+const FILLING: u8 = b'*';
+
+/// A value and what is shown instead.
+#[derive(Clone, Copy)]
+pub(crate) struct Hidden<'a> {
+    /// Of at least 8 bytes: shorter ones are looked for as they are, and would
+    /// be found everywhere if they were looked for encoded.
+    pub(crate) value: &'a str,
+    pub(crate) shown: &'a str,
+}
+
+/// Every form of some secret values, compiled: as they are, in URLs, JSON and
+/// HTML with any of their characters escaped, in capitals or not, in UTF-16, in
+/// hex, and within base64.
+pub(crate) struct Forms {
+    matcher: Matcher,
+    shown: Vec<Box<str>>,
+}
+
+impl Forms {
+    pub(crate) fn of_secrets(values: &[Hidden<'_>]) -> Self {
+        Self {
+            matcher: Matcher::new(values.iter().map(|one| one.value), Case::Matters),
+            shown: values.iter().map(|one| one.shown.into()).collect(),
+        }
+    }
+
+    /// A whole text without the values.
+    pub(crate) fn scrub<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
+        let mut progress = Progress::default();
+        progress.read(&self.matcher, text);
+        if progress.found.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let mut out = BytesMut::with_capacity(text.len());
+        let end = progress.run.position();
+        progress.pass(end, text, &mut self.sink(Filling::Shown, &mut out));
+        Cow::Owned(out.into())
+    }
+
+    fn sink<'a>(&'a self, filling: Filling, out: &'a mut BytesMut) -> Sink<'a> {
+        Sink {
+            shown: &self.shown,
+            filling,
+            out,
+        }
+    }
+}
+
+/// What takes the place of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Filling {
+    /// What is shown instead.
+    Shown,
+    /// As many bytes as the value has.
+    SameLength,
+}
+
+/// Scrubs one stream.
+pub(crate) struct Scrubber {
+    forms: Arc<Forms>,
+    filling: Filling,
+    progress: Progress,
+    /// What came and was not passed on.
+    held: BytesMut,
+}
+
+impl Scrubber {
+    pub(crate) fn new(forms: Arc<Forms>) -> Self {
+        Self {
+            forms,
+            filling: Filling::Shown,
+            progress: Progress::default(),
+            held: BytesMut::new(),
+        }
+    }
+
+    /// Puts as many bytes in as are taken out, for streams that tell lengths.
+    pub(crate) fn keeping_lengths(self) -> Self {
+        Self {
+            filling: Filling::SameLength,
+            ..self
+        }
+    }
+
+    /// Takes the next bytes, and appends to `out` what may pass.
+    pub(crate) fn feed(&mut self, bytes: &[u8], out: &mut BytesMut) {
+        self.progress.read(&self.forms.matcher, bytes);
+        let safe = self.progress.safe();
+        let mut sink = self.forms.sink(self.filling, out);
+        if self.held.is_empty() {
+            let passed = self.progress.pass(safe, bytes, &mut sink);
+            self.held.extend_from_slice(&bytes[passed..]);
+        } else {
+            self.held.extend_from_slice(bytes);
+            let passed = self.progress.pass(safe, &self.held, &mut sink);
+            self.held.advance(passed);
+        }
+    }
+
+    /// Lets go of the last bytes where they are no more than the first few of a
+    /// value. To be called when nothing follows for now: whoever waits for them
+    /// may be waited for in turn. If the rest of the value follows, it is
+    /// hidden.
+    pub(crate) fn release(&mut self, out: &mut BytesMut) {
+        if self.progress.run.is_harmless() {
+            self.pass_all(out);
+        }
+    }
+
+    /// Ends the stream: what is still held back is no value.
+    pub(crate) fn finish(&mut self, out: &mut BytesMut) {
+        self.pass_all(out);
+        self.progress = Progress::default();
+    }
+
+    /// Nothing that came can become a value any more.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.held.is_empty() && self.progress.run.earliest().is_none()
+    }
+
+    fn pass_all(&mut self, out: &mut BytesMut) {
+        let end = self.progress.run.position();
+        let mut sink = self.forms.sink(self.filling, out);
+        self.progress.pass(end, &self.held, &mut sink);
+        self.held.clear();
+    }
+}
+
+/// How far a stream was read and passed on. Positions are those in the stream.
+#[derive(Default)]
+struct Progress {
+    run: Run,
+    /// Occurrences that were not passed yet.
+    found: Vec<Match>,
+    /// The first byte that was neither passed on nor left out.
+    passed: u64,
+    /// The end of the last occurrence.
+    covered: u64,
+}
+
+/// Where the rest goes.
+struct Sink<'a> {
+    shown: &'a [Box<str>],
+    filling: Filling,
+    out: &'a mut BytesMut,
+}
+
+impl Progress {
+    fn read(&mut self, matcher: &Matcher, bytes: &[u8]) {
+        let found = &mut self.found;
+        self.run.feed(matcher, bytes, &mut |one| found.push(one));
+    }
+
+    /// What is before this cannot become a value any more.
+    fn safe(&self) -> u64 {
+        self.run.earliest().unwrap_or(self.run.position())
+    }
+
+    /// Passes what is before `end`. `bytes` are the last that came; returns how
+    /// many of them are done with.
+    fn pass(&mut self, end: u64, bytes: &[u8], sink: &mut Sink<'_>) -> usize {
+        let window = Window {
+            start: self.run.position() - bytes.len() as u64,
+            bytes,
+        };
+        // Of two that begin together the longer one is the value meant.
+        self.found
+            .sort_unstable_by_key(|one| (one.start, Reverse(one.end)));
+        let ready = self.found.partition_point(|one| one.start < end);
+        let found = std::mem::take(&mut self.found);
+        for one in &found[..ready] {
+            self.copy(one.start, &window, sink);
+            self.leave_out(*one, sink);
+        }
+        self.found.extend_from_slice(&found[ready..]);
+        self.copy(end, &window, sink);
+        window.offset(self.passed)
+    }
+
+    fn copy(&mut self, end: u64, window: &Window<'_>, sink: &mut Sink<'_>) {
+        if self.passed < end {
+            let bytes = &window.bytes[window.offset(self.passed)..window.offset(end)];
+            sink.out.extend_from_slice(bytes);
+            self.passed = end;
+        }
+    }
+
+    fn leave_out(&mut self, one: Match, sink: &mut Sink<'_>) {
+        let left = one.end.saturating_sub(self.passed);
+        match sink.filling {
+            Filling::SameLength => {
+                let left = usize::try_from(left).unwrap_or(0);
+                sink.out.put_bytes(FILLING, left);
+            }
+            // What overlaps the last one continues it.
+            Filling::Shown if one.start >= self.covered => {
+                sink.out.extend_from_slice(sink.shown[one.owner].as_bytes());
+            }
+            Filling::Shown => {}
+        }
+        self.passed = self.passed.max(one.end);
+        self.covered = self.covered.max(one.end);
+    }
+}
+
+/// The last bytes of a stream, and where the first of them is in it.
+struct Window<'a> {
+    start: u64,
+    bytes: &'a [u8],
+}
+
+impl Window<'_> {
+    /// Where in the bytes a position of the stream is.
+    fn offset(&self, position: u64) -> usize {
+        let offset = position.saturating_sub(self.start);
+        usize::try_from(offset).map_or(self.bytes.len(), |offset| offset.min(self.bytes.len()))
+    }
+}

@@ -7,12 +7,15 @@ mod audit;
 mod completions;
 mod doctor;
 mod ending;
+mod kit;
 mod limits;
 mod policy;
 mod run;
 mod scope;
+mod secret;
 pub(crate) mod srt;
 mod srt_settings;
+mod trust;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -56,6 +59,21 @@ const ENTRIES: &[Entry] = &[
         name: "audit",
         describe: describe::<audit::AuditArgs>,
         main: |words| start("audit", words, audit::main),
+    },
+    Entry {
+        name: "secret",
+        describe: describe::<secret::SecretArgs>,
+        main: |words| start("secret", words, |arguments| secret::main(&arguments)),
+    },
+    Entry {
+        name: "trust",
+        describe: describe::<trust::TrustArgs>,
+        main: |words| start("trust", words, |arguments| trust::main(&arguments)),
+    },
+    Entry {
+        name: "kit",
+        describe: describe::<kit::KitArgs>,
+        main: |words| start("kit", words, |arguments| kit::main(&arguments)),
     },
     Entry {
         name: "srt",

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use ringfence_runtime::{ParentError, PolicyLoadError, RunError};
+use ringfence_runtime::{KitError, ParentError, PolicyLoadError, RunError};
 use ringfence_sandbox::HostError;
 use serde::Serialize;
 
@@ -84,6 +84,12 @@ impl From<RunError> for Failure {
 
 impl From<ParentError> for Failure {
     fn from(error: ParentError) -> Self {
+        Self::new(error.code(), error.to_string(), error.hint())
+    }
+}
+
+impl From<KitError> for Failure {
+    fn from(error: KitError) -> Self {
         Self::new(error.code(), error.to_string(), error.hint())
     }
 }

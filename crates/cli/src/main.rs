@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod descriptor;
 mod error;
 mod output;
 mod personality;

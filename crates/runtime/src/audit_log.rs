@@ -14,11 +14,20 @@ const STATE_HOME: &str = "XDG_STATE_HOME";
 /// below `.local/state` in the home folder. As the specification wants it, a
 /// relative value counts as none.
 pub fn audit_folder(variable: &dyn Fn(&str) -> Option<OsString>, host: &Host) -> PathBuf {
-    let named = variable(STATE_HOME).map(PathBuf::from);
-    let state = named
+    user_folder(STATE_HOME, ".local/state", variable, host).join("ringfence/audit")
+}
+
+/// The folder that the variable `name` names, or `usual` in the home folder.
+pub(crate) fn user_folder(
+    name: &str,
+    usual: &str,
+    variable: &dyn Fn(&str) -> Option<OsString>,
+    host: &Host,
+) -> PathBuf {
+    let named = variable(name).map(PathBuf::from);
+    named
         .filter(|path| path.is_absolute())
-        .unwrap_or_else(|| own_home(host, owner(&host.home)).join(".local/state"));
-    state.join("ringfence/audit")
+        .unwrap_or_else(|| own_home(host, owner(&host.home)).join(usual))
 }
 
 /// The home folder; the listed one where that is missing, as programs that the

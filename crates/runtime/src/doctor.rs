@@ -182,7 +182,7 @@ fn listener() -> Finding {
             Check::SeccompListener,
             Health::Missing,
             "another listener is already above this process",
-            "start ringfence outside of the sandbox that this shell is in",
+            "start ringfence outside of the sandbox that this shell is in, or accept that nothing of the host is writable and calls are not recorded: --weaker listener",
         ),
         Err(errno) => Finding::not_there(
             Check::SeccompListener,

@@ -6,14 +6,19 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use ringfence_audit::{Digest, Process, Recorder, Text};
-use ringfence_egress::{self as egress, ParentError, ParentProxies, ProxyToken, Service, Settings};
+use ringfence_egress::{
+    self as egress, Authority, AuthorityError, Credentials, Interception, ParentError,
+    ParentProxies, Placeholder, ProxyToken, Roots, RootsError, Service, Settings,
+};
 use ringfence_policy::{Policy, Resolved};
-use ringfence_sandbox::{self as sandbox, Intercept, ProxyUser, Running, SpawnError};
+use ringfence_sandbox::{self as sandbox, Intercept, ProxyUser, Running, SpawnError, Trust};
 use ringfence_sys::{self as sys, Errno};
 use rustix::process::Resource;
 use sha2::{Digest as _, Sha256};
 
 use crate::run::RunError;
+use crate::secrets::{HostVault, SecretSettings, Surroundings, VaultError};
+use crate::trust;
 
 /// What a run that may reach something needs to know.
 #[derive(Default)]
@@ -28,6 +33,8 @@ pub struct EgressRequest {
     pub parents: Option<Parents>,
     /// Where other policies come from while the command runs.
     pub changes: Option<Changes>,
+    /// Where the policy's secrets are looked for.
+    pub secrets: SecretSettings,
 }
 
 /// Calls back with each new policy until there are no more. Runs on a thread
@@ -48,6 +55,15 @@ pub enum EgressError {
     /// The host's own addresses are not known, so they could not be kept from.
     #[error("cannot list this machine's addresses: {0}")]
     HostAddresses(Errno),
+    /// There is nothing that programs inside could trust.
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    /// Certificates that the policy names cannot be used.
+    #[error(transparent)]
+    Roots(#[from] RootsError),
+    /// Secrets that the policy names cannot be had.
+    #[error(transparent)]
+    Vault(#[from] VaultError),
     /// The service did not start.
     #[error("cannot serve the sandbox's network: {0}")]
     Serve(io::Error),
@@ -58,7 +74,9 @@ impl EgressError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Parents(error) => error.code(),
-            Self::HostAddresses(_) | Self::Serve(_) => "egress-unavailable",
+            Self::Roots(_) => "authorities-unusable",
+            Self::Vault(error) => error.code(),
+            Self::HostAddresses(_) | Self::Authority(_) | Self::Serve(_) => "egress-unavailable",
         }
     }
 
@@ -66,6 +84,8 @@ impl EgressError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Parents(error) => error.hint(),
+            Self::Roots(_) => "name PEM files with certificates of authorities",
+            Self::Vault(error) => error.hint(),
             _ => "run it with the network closed: --no-network",
         }
     }
@@ -79,6 +99,9 @@ struct Prepared {
     parents: Option<Parents>,
     own_addresses: Vec<IpAddr>,
     changes: Option<Changes>,
+    secrets: SecretSettings,
+    placeholders: Vec<Placeholder>,
+    surroundings: Surroundings,
 }
 
 /// A way out in use.
@@ -86,11 +109,14 @@ pub(crate) struct Outlet(Service);
 
 impl Prepared {
     /// Makes sure that decisions can be made.
-    fn new(
-        policy: &Resolved<Policy>,
-        request: EgressRequest,
-        recorder: Arc<Recorder>,
-    ) -> Result<Self, EgressError> {
+    fn new(wanted: Wanted<'_>, recorder: Arc<Recorder>) -> Result<Self, EgressError> {
+        let Wanted {
+            policy,
+            request,
+            placeholders,
+            surroundings,
+            authority,
+        } = wanted;
         let own_addresses = sys::own_addresses().map_err(EgressError::HostAddresses)?;
         Ok(Self {
             policy: Arc::new(policy.clone().with_host_addresses(own_addresses.clone())),
@@ -99,11 +125,30 @@ impl Prepared {
                 limits: limits(policy.limits()),
                 parents: ParentProxies::default(),
                 token: request.token,
+                credentials: None,
+                interception: interception(policy, authority)?,
             },
             parents: request.parents,
             own_addresses,
             changes: request.changes,
+            secrets: request.secrets,
+            placeholders,
+            surroundings,
         })
+    }
+
+    /// Opens the vault, if the policy has credentials.
+    fn credentials(&mut self) -> Result<Option<Credentials>, EgressError> {
+        let wanted = self.policy.credentials();
+        if wanted.is_empty() {
+            return Ok(None);
+        }
+        let settings = std::mem::take(&mut self.secrets);
+        let vault = HostVault::open(wanted, &self.surroundings, settings)?;
+        Ok(Some(Credentials {
+            vault: Arc::new(vault),
+            placeholders: std::mem::take(&mut self.placeholders),
+        }))
     }
 
     /// Serves the sockets of a sandbox.
@@ -113,6 +158,7 @@ impl Prepared {
         if let Some(find) = self.parents.take() {
             self.settings.parents = find()?;
         }
+        self.settings.credentials = self.credentials()?;
         let inlets = egress::Inlets {
             transparent: inlets.transparent,
             proxies: inlets.proxies,
@@ -151,13 +197,37 @@ pub(crate) enum Opening<'a> {
 
 /// What a way out is made from.
 pub(crate) struct Wanted<'a> {
-    policy: &'a Resolved<Policy>,
-    request: EgressRequest,
+    pub(crate) policy: &'a Resolved<Policy>,
+    pub(crate) request: EgressRequest,
+    pub(crate) placeholders: Vec<Placeholder>,
+    pub(crate) surroundings: Surroundings,
+    /// Made once the sandbox is: see [`Opening::trust`].
+    pub(crate) authority: Option<Arc<Authority>>,
 }
 
 impl<'a> Opening<'a> {
-    pub(crate) fn of(policy: &'a Resolved<Policy>, request: EgressRequest) -> Self {
-        Self::Waiting(Some(Box::new(Wanted { policy, request })))
+    pub(crate) fn of(wanted: Wanted<'a>) -> Self {
+        Self::Waiting(Some(Box::new(wanted)))
+    }
+
+    /// Makes the authority that programs inside will trust. After the sandbox,
+    /// whose init must not have a copy of its key.
+    pub(crate) fn trust(&mut self) -> Option<Trust> {
+        let Self::Waiting(Some(wanted)) = self else {
+            return None;
+        };
+        match Authority::new() {
+            Ok(authority) => {
+                let pem = authority.certificate_pem();
+                let trust = trust::with_authority(&pem, authority.certificate_der());
+                wanted.authority = Some(Arc::new(authority));
+                Some(trust)
+            }
+            Err(error) => {
+                *self = Self::Failed(error.into());
+                None
+            }
+        }
     }
 
     /// Opens it; false when that failed. All of it happens here, while the init
@@ -169,7 +239,7 @@ impl<'a> Opening<'a> {
         let Some(wanted) = wanted.take() else {
             return false;
         };
-        let prepared = Prepared::new(wanted.policy, wanted.request, recorder);
+        let prepared = Prepared::new(*wanted, recorder);
         *self = match prepared.and_then(|prepared| prepared.serve(inlets)) {
             Ok(outlet) => Self::Open(outlet),
             Err(error) => Self::Failed(error),
@@ -196,6 +266,18 @@ impl Outlet {
     pub(crate) fn close(self) {
         drop(self.0);
     }
+}
+
+/// What looking into TLS needs, where an authority was made for it.
+fn interception(
+    policy: &Resolved<Policy>,
+    authority: Option<Arc<Authority>>,
+) -> Result<Option<Interception>, EgressError> {
+    let extra = policy.authorities().iter();
+    let extra: Vec<_> = extra.map(|path| path.value.clone()).collect();
+    // Also where they are not needed: a wrong file is a mistake anyway.
+    let roots = Arc::new(Roots::load(&extra)?);
+    Ok(authority.map(|authority| Interception { authority, roots }))
 }
 
 /// The policy's limits on connections, and ours where it has none.

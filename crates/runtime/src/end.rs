@@ -12,7 +12,7 @@ use rustix::process::Signal;
 
 use crate::evidence::Evidence;
 use crate::report::{
-    Destination, Enforcement, Exit, ExitReason, LimitHitReport, LimitReport, Report,
+    AuditReport, Destination, Enforcement, Exit, ExitReason, LimitHitReport, LimitReport, Report,
 };
 
 /// How a run ended, and what happened on the way.
@@ -108,6 +108,7 @@ impl End {
         duration: Duration,
         running: &Running,
         evidence: &Evidence,
+        audit: AuditReport,
     ) -> Report {
         let totals = evidence.totals();
         let mut refusals = self.refusals.clone();
@@ -121,6 +122,7 @@ impl End {
             signals: self.signals,
             duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
             enforcement: running.layers().iter().map(enforcement_of).collect(),
+            audit,
             more_refusals: refusals.more(),
             refusals: refusals.iter().collect(),
             run: Some(evidence.run().to_string()),

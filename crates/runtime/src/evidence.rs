@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use ringfence_audit::{
     Arguments, Call, CallCount, Digest, ErrorName, LimitReached, LimitSet, Log, LogError, Observer,
-    Paths, Peak, Recorder, RunEnded, RunId, RunIdError, RunStarted, Text, Timestamp, Totals,
+    Paths, Peak, Recorder, Reduced, RunEnded, RunId, RunIdError, RunStarted, Text, Timestamp,
+    Totals,
 };
 use ringfence_policy::{AuditLevel, Policy, Resolved};
 use ringfence_sandbox::{
@@ -19,7 +20,7 @@ use ringfence_sandbox::{
 use sha2::{Digest as _, Sha256};
 
 use crate::end::limit_of;
-use crate::report::{ExitReason, LimitReport, Report};
+use crate::report::{AuditReport, ExitReason, LimitReport, Report};
 
 /// What a run is called in the log, and where that is.
 pub struct AuditRequest {
@@ -95,11 +96,13 @@ impl Evidence {
         running: &Running,
     ) -> Result<(), EvidenceError> {
         let limits = running.limits(&Usage::default());
+        let audit = AuditReport::of(policy.audit().value, running.judge());
         self.recorder.run_started(RunStarted {
             command: Arguments::new(command),
             working_folder: Text::new(&working_folder.to_string_lossy()),
             uid: rustix::process::getuid().as_raw(),
-            level: policy.audit().value,
+            level: audit.effective,
+            reduced: reduction(&audit),
             limits: limits
                 .iter()
                 .map(limit_of)
@@ -243,6 +246,13 @@ fn action(action: sandbox::Action) -> ringfence_audit::Action {
         Seen::Kernel => Told::Kernel,
         Seen::Other => Told::Other,
     }
+}
+
+fn reduction(audit: &AuditReport) -> Option<Reduced> {
+    audit.reason.as_ref().map(|reason| Reduced {
+        from: audit.level,
+        reason: Text::new(reason),
+    })
 }
 
 fn set(limit: &LimitReport) -> LimitSet {

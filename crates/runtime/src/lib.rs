@@ -7,23 +7,43 @@ mod doctor;
 mod egress;
 mod end;
 mod evidence;
+mod kits;
+mod masked;
 mod parents;
+mod place;
 mod policy;
 mod relay;
 mod report;
 mod run;
+mod secrets;
+mod stand_in;
 mod supervise;
+mod trust;
 
 pub use audit_log::audit_folder;
 pub use doctor::{Check, Finding, Health, examine};
 pub use egress::{Changes, EgressError, EgressRequest, Parents};
 pub use evidence::{AuditRequest, EvidenceError};
+pub use kits::{
+    Freshness, KitApproval, KitError, KitInputs, KitReference, KitSetup, LoadedKit, ReferenceError,
+    RunKits, kit_cache_folder, load_kits,
+};
 pub use parents::parent_proxies;
 pub use policy::{
-    Loaded, PolicyInputs, PolicyLoadError, Sources, SrtInputs, SrtLoaded, SrtRest, check_file,
+    Loaded, PolicyInputs, PolicyLoadError, Sources, SrtInputs, SrtLoaded, SrtRest, authority_files,
+    check_file,
 };
 pub use report::{
-    Destination, Enforcement, Exit, ExitReason, LimitHitReport, LimitReport, Report, report_schema,
+    AuditReport, Destination, Enforcement, Exit, ExitReason, LimitHitReport, LimitReport, Report,
+    report_schema,
 };
-pub use ringfence_egress::{ParentError, ParentProxies, ProxyToken};
+pub use ringfence_egress::{ParentError, ParentProxies, ProxyToken, Secret};
 pub use run::{RunError, RunRequest, Terminal, run};
+pub use secrets::{
+    Approval, Approvals, ApprovalsError, AskPassphrase, Asked, Candidate, ContentDigest,
+    FolderError, FolderPolicy, PassphraseError, Protection, Purpose, ReadSecretError, SecretName,
+    SecretNameError, SecretSettings, SecretStore, StoreError, StoredSecret, Subject, ValueError,
+    VaultError, WORKING_FOLDER_FILE, WorkingFolderError, approvals_folder, read_secret,
+    secret_folder, working_folder_layer,
+};
+pub use stand_in::StandInError;

@@ -1,23 +1,26 @@
 //! Which policy holds: reads the files that the operator named, and resolves
 //! all layers into one.
 
+mod approve;
 mod srt;
+mod stack;
 
-use std::io::Read;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 pub use self::srt::{SrtInputs, SrtLoaded, SrtRest};
 use ringfence_policy::srt_settings::SrtParentProxy;
 use ringfence_policy::{
-    FlagLayer, Layer, LayerKind, Note, Origin, PathContext, Policy, PolicyError, Profile, Resolved,
-    SourceError, SrtError, SrtSource, base_layer, builtin_layers, read_srt, read_toml,
-    read_variables, read_yaml, resolve, variables,
+    FlagLayer, Layer, LayerKind, Note, Origin, PathContext, PathRule, Policy, PolicyError, Profile,
+    Resolved, SecretSource, SourceError, Sourced, SrtError, SrtSettings, base_layer,
+    builtin_layers, read_srt, read_toml, read_variables, read_yaml, resolve, variables,
 };
+
+use self::stack::{FileLayer, LARGEST_FILE, Stack, TextFile};
+use crate::secrets::ApprovalsError;
 
 /// The operator's ceiling, used wherever it exists.
 const SYSTEM_CEILING: &str = "/etc/ringfence/ceiling.yaml";
-/// The largest policy file, in bytes.
-const LARGEST_FILE: u64 = 16 * 1024 * 1024;
 
 /// What the operator gave.
 #[derive(Debug, Clone, Default)]
@@ -32,6 +35,10 @@ pub struct PolicyInputs {
     pub ceiling: Option<PathBuf>,
     /// What the flags say.
     pub flags: FlagLayer,
+    /// Layers that were read elsewhere: of kits and of the working folder.
+    pub further: Vec<Layer>,
+    /// Services whose secrets may be used in this run, whoever asks for them.
+    pub approve: Vec<String>,
 }
 
 /// Where things outside the inputs come from; a test passes its own.
@@ -42,6 +49,8 @@ pub struct Sources<'a> {
     pub paths: PathContext,
     /// The user's home folder by the user database, if `~` means another.
     pub other_home: Option<PathBuf>,
+    /// The folder of what the operator approved.
+    pub approvals: PathBuf,
 }
 
 /// A policy, and what its files say beyond it.
@@ -76,6 +85,23 @@ pub enum PolicyLoadError {
         /// As given.
         name: String,
     },
+    /// Nobody asks for it.
+    #[error("no kit and no file asks for a credential {service:?}")]
+    NothingToApprove {
+        /// As given.
+        service: String,
+    },
+    /// It is not clear what was approved.
+    #[error("credential {service:?} means different things: {origins}")]
+    AmbiguousApproval {
+        /// As given.
+        service: String,
+        /// Who asks for it.
+        origins: String,
+    },
+    /// What was approved is not known.
+    #[error(transparent)]
+    Approvals(#[from] ApprovalsError),
     /// The machine has a ceiling of its own.
     #[error("this machine has a ceiling already: {SYSTEM_CEILING}")]
     SecondCeiling,
@@ -97,6 +123,9 @@ impl PolicyLoadError {
             Self::Unreadable { .. } => "file-unreadable",
             Self::TooLarge { .. } => "file-too-large",
             Self::UnknownProfile { .. } => "unknown-profile",
+            Self::NothingToApprove { .. } => "nothing-to-approve",
+            Self::AmbiguousApproval { .. } => "approve-ambiguous",
+            Self::Approvals(error) => error.code(),
             Self::SecondCeiling => "second-ceiling",
             Self::Source(error) => error.code(),
             Self::Srt(error) => error.code(),
@@ -112,6 +141,13 @@ impl PolicyLoadError {
             Self::UnknownProfile { .. } => {
                 "the profiles are default, permissive, moderate, restrictive"
             }
+            Self::NothingToApprove { .. } => {
+                "leave --approve out, or name a service as the policy does: ringfence policy show"
+            }
+            Self::AmbiguousApproval { .. } => {
+                "leave out all but one of them, or approve that one by itself: ringfence trust FILE"
+            }
+            Self::Approvals(error) => error.hint(),
             Self::SecondCeiling => {
                 "leave --ceiling out; deny rules and limits in a --policy file narrow as well"
             }
@@ -126,13 +162,16 @@ impl PolicyInputs {
     /// Reads everything and resolves it.
     pub fn load(&self, sources: &Sources<'_>) -> Result<Loaded, PolicyLoadError> {
         let settings = srt::settings_path(self.settings.as_deref(), sources)
-            .map(|path| read_settings(&path, &sources.paths))
+            .map(|path| read_settings(&path, sources))
             .transpose()?;
-        let (settings, layer) = settings
-            .map(|source| (source.settings, source.layer))
-            .unzip();
-        let mut layers = self.layers(sources)?;
-        layers.extend(layer);
+        let mut stack = self.stack(sources)?;
+        let settings = settings.map(|(settings, layer)| {
+            stack.push_file(layer);
+            settings
+        });
+        let mut layers = stack.settle(sources)?;
+        approve::approve(&self.approve, &mut layers)?;
+        layers.extend(hidden_secrets(&layers, &sources.paths));
         Ok(Loaded {
             policy: resolve(layers, self.ceiling(sources)?)?,
             parents: settings.and_then(|settings| settings.network.parent_proxy),
@@ -149,13 +188,14 @@ impl PolicyInputs {
             .chain(&self.policies)
             .chain(&settings)
             .chain(&self.ceiling)
-            .filter_map(|path| std::fs::canonicalize(path).ok())
+            .flat_map(|path| with_its_end(path))
             .collect()
     }
 
-    /// All but settings of `srt`; the order among kinds does not matter.
-    fn layers(&self, sources: &Sources<'_>) -> Result<Vec<Layer>, PolicyLoadError> {
-        let mut layers = builtin_layers(self.profile()?, &sources.paths);
+    /// All but settings of `srt`.
+    fn stack(&self, sources: &Sources<'_>) -> Result<Stack, PolicyLoadError> {
+        let mut layers = Stack::default();
+        layers.extend(builtin_layers(self.profile()?, &sources.paths));
         layers.extend(
             sources
                 .other_home
@@ -164,8 +204,9 @@ impl PolicyInputs {
         );
         let named = (sources.variable)(variables::POLICY).map(PathBuf::from);
         for path in named.iter().chain(&self.policies) {
-            layers.push(read_policy(path, LayerKind::Policy, &sources.paths)?);
+            layers.push_file(read_policy(path, LayerKind::Policy, &sources.paths)?);
         }
+        layers.extend(self.further.iter().cloned());
         layers.extend(read_variables(sources.variable)?);
         layers.push(self.flags.to_layer(&sources.paths)?);
         Ok(layers)
@@ -197,7 +238,62 @@ impl PolicyInputs {
             (None, true) => system,
             (None, false) => return Ok(None),
         };
-        read_policy(path, LayerKind::Ceiling, &sources.paths).map(Some)
+        let read = read_policy(path, LayerKind::Ceiling, &sources.paths)?;
+        Ok(Some(read.anywhere()))
+    }
+}
+
+/// Every file with certificates that the policy trusts, which code under it
+/// must not change either.
+pub fn authority_files(policy: &Resolved<Policy>) -> Vec<PathBuf> {
+    let files = policy.authorities().iter();
+    files.flat_map(|file| with_its_end(&file.value)).collect()
+}
+
+/// Where a file's name is, and what it leads to if it is a link; nothing of
+/// what is not there.
+fn with_its_end(path: &Path) -> Vec<PathBuf> {
+    let folder = path.parent().filter(|own| !own.as_os_str().is_empty());
+    let folder = std::fs::canonicalize(folder.unwrap_or(Path::new("."))).ok();
+    let own = folder.zip(path.file_name());
+    let own = own.map(|(folder, name)| folder.join(name));
+    let end = std::fs::canonicalize(path).ok();
+    let mut both: Vec<PathBuf> = own.filter(|_| end.is_some()).into_iter().collect();
+    both.extend(end.filter(|end| !both.contains(end)));
+    both
+}
+
+/// Hides the files that secrets are read from, also those that are withheld.
+/// A masked one is shown without its secret.
+fn hidden_secrets(layers: &[Layer], paths: &PathContext) -> Option<Layer> {
+    let masked: BTreeSet<&Path> = layers
+        .iter()
+        .flat_map(|layer| &layer.filesystem.masked)
+        .map(|file| file.path.as_path())
+        .collect();
+    let credentials = layers.iter().flat_map(|layer| &layer.credentials).flatten();
+    let files = credentials.flat_map(|credential| {
+        let files = credential.sources.iter().filter_map(|source| match source {
+            SecretSource::File { path, .. } => Some(PathRule::Literal(whole(path, paths))),
+            _ => None,
+        });
+        files.map(|rule| Sourced::new(rule, credential.origin.clone()))
+    });
+    let is_masked = |rule: &PathRule| match rule {
+        PathRule::Literal(path) => masked.contains(path.as_path()),
+        PathRule::Glob(_) => false,
+    };
+    let files: Vec<_> = files.filter(|rule| !is_masked(&rule.value)).collect();
+    let first = files.first()?.origin.clone();
+    let mut layer = Layer::empty(first);
+    layer.filesystem.read_deny = files;
+    Some(layer)
+}
+
+fn whole(path: &str, paths: &PathContext) -> PathBuf {
+    match path.strip_prefix("~/") {
+        Some(below) => paths.home.join(below),
+        None => paths.base.join(path),
     }
 }
 
@@ -219,14 +315,14 @@ pub fn check_file(path: &Path, sources: &Sources<'_>) -> Result<Vec<Note>, Polic
     let is_settings = path
         .extension()
         .is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
-    let layer = if is_settings {
-        read_settings(path, &sources.paths)?.layer
+    let mut stack = Stack::default();
+    stack.extend(builtin_layers(Profile::Default, &sources.paths));
+    stack.push_file(if is_settings {
+        read_settings(path, sources)?.1
     } else {
         read_policy(path, LayerKind::Policy, &sources.paths)?
-    };
-    let mut layers = builtin_layers(Profile::Default, &sources.paths);
-    layers.push(layer);
-    Ok(resolve(layers, None)?.notes().to_vec())
+    });
+    Ok(resolve(stack.settle(sources)?, None)?.notes().to_vec())
 }
 
 /// Reads a native policy file; `.toml` is TOML, anything else YAML.
@@ -234,41 +330,26 @@ fn read_policy(
     path: &Path,
     kind: LayerKind,
     paths: &PathContext,
-) -> Result<Layer, PolicyLoadError> {
-    let text = read_file(path)?;
+) -> Result<FileLayer, PolicyLoadError> {
+    let file = TextFile::read(path)?;
     let origin = Origin::new(kind, path.display().to_string());
     let is_toml = path
         .extension()
         .is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
     let layer = if is_toml {
-        read_toml(&text, &origin, paths)
+        read_toml(&file.text, &origin, paths)
     } else {
-        read_yaml(&text, &origin, paths)
+        read_yaml(&file.text, &origin, paths)
     };
-    Ok(layer?)
+    Ok(file.layer(layer?))
 }
 
-fn read_settings(path: &Path, paths: &PathContext) -> Result<SrtSource, PolicyLoadError> {
-    let text = read_file(path)?;
+fn read_settings(
+    path: &Path,
+    sources: &Sources<'_>,
+) -> Result<(SrtSettings, FileLayer), PolicyLoadError> {
+    let file = TextFile::read(path)?;
     let origin = Origin::new(LayerKind::SrtSettings, path.display().to_string());
-    Ok(read_srt(&text, &origin, paths)?)
-}
-
-/// Reads a small text, also from what has no size, such as a pipe.
-fn read_file(path: &Path) -> Result<String, PolicyLoadError> {
-    let unreadable = |error| PolicyLoadError::Unreadable {
-        path: path.to_path_buf(),
-        error,
-    };
-    let file = std::fs::File::open(path).map_err(unreadable)?;
-    let mut text = String::new();
-    file.take(LARGEST_FILE + 1)
-        .read_to_string(&mut text)
-        .map_err(unreadable)?;
-    if text.len() as u64 > LARGEST_FILE {
-        return Err(PolicyLoadError::TooLarge {
-            path: path.to_path_buf(),
-        });
-    }
-    Ok(text)
+    let source = read_srt(&file.text, &origin, &sources.paths)?;
+    Ok((source.settings, file.layer(source.layer)))
 }

@@ -1,6 +1,8 @@
 //! The record of one run, as `--report` writes it.
 
 use ringfence_audit::Refusal;
+use ringfence_policy::AuditLevel;
+use ringfence_sandbox::Judge;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +24,8 @@ pub struct Report {
     pub duration_ms: u64,
     /// Each layer of enforcement and what became of it.
     pub enforcement: Vec<Enforcement>,
+    /// How much was recorded.
+    pub audit: AuditReport,
     /// What was refused.
     pub refusals: Vec<Refusal>,
     /// Refusals beyond those listed.
@@ -40,6 +44,41 @@ pub struct Report {
     /// The largest resident size of any process inside, in bytes.
     pub peak_memory_bytes: u64,
 }
+
+/// How much of a run was recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AuditReport {
+    /// The level that the policy asks for.
+    pub level: AuditLevel,
+    /// The level that held.
+    pub effective: AuditLevel,
+    /// Why no call inside was recorded, also none that the level that held
+    /// stands for.
+    pub reason: Option<String>,
+}
+
+impl AuditReport {
+    /// What of `level` holds where `judge` judges the command's calls.
+    pub(crate) fn of(level: AuditLevel, judge: Judge) -> Self {
+        match judge {
+            Judge::Init => Self {
+                level,
+                effective: level,
+                reason: None,
+            },
+            Judge::Nobody => Self {
+                level,
+                effective: level.min(AuditLevel::Network),
+                reason: Some(UNSEEN.to_owned()),
+            },
+        }
+    }
+}
+
+/// Why calls are not recorded.
+const UNSEEN: &str = "another sandbox has the listener for system calls: calls inside are not seen, also not the \
+                      programs that are started (--weaker listener)";
 
 /// One limit of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -140,4 +179,26 @@ impl Report {
 /// The JSON Schema of [`Report`].
 pub fn report_schema() -> serde_json::Value {
     schemars::schema_for!(Report).to_value()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_listener_no_more_than_the_network_is_recorded() {
+        use AuditLevel::{All, Network, Off, Security};
+        for (level, held) in [
+            (Off, Off),
+            (Network, Network),
+            (Security, Network),
+            (All, Network),
+        ] {
+            let judged = AuditReport::of(level, Judge::Init);
+            assert_eq!((judged.effective, judged.reason), (level, None));
+            let unjudged = AuditReport::of(level, Judge::Nobody);
+            assert_eq!((unjudged.level, unjudged.effective), (level, held));
+            assert!(unjudged.reason.is_some());
+        }
+    }
 }

@@ -5,18 +5,23 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use ringfence_egress::Placeholder;
 use ringfence_policy::{Policy, Resolved};
 use ringfence_sandbox::{
-    Attendant, Command, Host, Inlets, Plan, PlanError, PlanRequest, Running, SpawnError, Weaker,
-    spawn,
+    Attendant, Command, Host, Inlets, Judge, Plan, PlanError, PlanRequest, Running, SpawnError,
+    Trust, TrustPlan, Weaker, spawn,
 };
 use rustix::fs::FileType;
 use rustix::net::{AddressFamily, SocketType, sockopt};
 
-use crate::egress::{EgressError, EgressRequest, Opening, Outlet};
+use crate::egress::{EgressError, EgressRequest, Opening, Outlet, Wanted};
 use crate::evidence::{AuditRequest, Evidence, EvidenceError};
+use crate::kits::KitSetup;
+use crate::masked::Masks;
 use crate::relay::Arranged;
-use crate::report::Report;
+use crate::report::{AuditReport, Report};
+use crate::secrets::{Surroundings, WritablePlaces};
+use crate::stand_in::{StandInError, StandIns};
 use crate::supervise::Supervisor;
 
 /// Whether the command gets a terminal of its own.
@@ -49,6 +54,8 @@ pub struct RunRequest<'a> {
     pub untouchable: Vec<PathBuf>,
     /// Accepted weaker forms.
     pub weaker: Weaker,
+    /// What kits do before the command, inside.
+    pub setup: Option<KitSetup>,
     /// The way out, where the policy opens one.
     pub egress: EgressRequest,
     /// Where it is recorded.
@@ -70,6 +77,9 @@ pub enum RunError {
     /// The run cannot be recorded.
     #[error(transparent)]
     Evidence(#[from] EvidenceError),
+    /// A secret cannot be kept out.
+    #[error(transparent)]
+    StandIn(#[from] StandInError),
     /// A standard stream would be a way out.
     #[error("{stream} is a folder, through which code inside could reach the rest of the host")]
     StreamIsFolder {
@@ -104,6 +114,7 @@ impl RunError {
             Self::Spawn(error) => error.code(),
             Self::Egress(error) => error.code(),
             Self::Evidence(error) => error.code(),
+            Self::StandIn(error) => error.code(),
             Self::StreamIsFolder { .. } => "stream-is-folder",
             Self::StreamIsSocket { .. } => "stream-is-socket",
             Self::StreamClosed { .. } => "stream-closed",
@@ -119,6 +130,7 @@ impl RunError {
             Self::Spawn(error) => error.hint(),
             Self::Egress(error) => error.hint(),
             Self::Evidence(error) => error.hint(),
+            Self::StandIn(error) => error.hint(),
             Self::StreamIsFolder { .. } => "redirect it from a file, or from /dev/null",
             Self::StreamIsSocket { .. } => "put a pipe in between: cat | ringfence run … | cat",
             Self::StreamClosed { .. } => "redirect it to or from /dev/null",
@@ -133,8 +145,10 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
     let started = Instant::now();
     let most_output = request.policy.limits().output.as_ref();
     let most_output = most_output.map(|size| size.value.bytes());
+    let judge = Judge::choose(request.weaker);
     let arranged = arrange_streams(request.terminal)?
         .limited(most_output)
+        .and_then(|arranged| arranged.judged_by(judge))
         .map_err(RunError::Supervise)?;
     let words: Vec<String> = request
         .command
@@ -147,28 +161,53 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
         .time
         .as_ref()
         .map(|time| time.value.as_duration());
+    let stand_ins = StandIns::of(request.policy, &|name| std::env::var_os(name))?;
     // Before the plan, which hides what is there.
     let evidence = Evidence::open(request.policy.audit().value, request.audit)?;
+    let (command, given) = match request.setup {
+        Some(setup) => (setup.wrap(request.command), setup.given()),
+        None => (request.command, Vec::new()),
+    };
     let plan = Plan::build(PlanRequest {
         policy: request.policy,
         host: request.host,
-        command: Command::new(request.command)?,
+        command: Command::new(command)?,
         working_folder: &request.working_folder,
         environment: request.environment,
         streams: arranged.inside,
         terminal_size: arranged.size,
         untouchable: request.untouchable,
         weaker: request.weaker,
+        judge,
         intercept: request.egress.intercept,
         proxy_user: request.egress.proxy_user.clone(),
+        trust: request.policy.intercepts().then(TrustPlan::default),
+        given,
+        stand_ins: stand_ins.variables,
     })?;
+    // The working folder in any case: another run may have written there.
+    let writable = plan.writable().chain([request.working_folder.as_path()]);
+    let writable: Vec<PathBuf> = writable.map(Path::to_path_buf).collect();
     // Before the command starts, so that no signal can come in between.
     let supervisor = Supervisor::prepare(time_limit.and_then(|limit| started.checked_add(limit)))?;
+    let placeholders = stand_ins.placeholders.clone();
     let mut start = Start {
         policy: request.policy,
+        placeholders: &placeholders,
         command: &words,
         working_folder: &request.working_folder,
-        opening: Opening::of(request.policy, request.egress),
+        opening: Opening::of(Wanted {
+            policy: request.policy,
+            request: request.egress,
+            placeholders: stand_ins.placeholders,
+            surroundings: Surroundings {
+                home: request.host.home.clone(),
+                path: std::env::var_os("PATH"),
+                writable: WritablePlaces::new(writable),
+                masked: masked_files(request.policy),
+            },
+            authority: None,
+        }),
         evidence: &evidence,
         begun: None,
     };
@@ -186,6 +225,7 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
         duration,
         &running,
         &evidence,
+        AuditReport::of(request.policy.audit().value, judge),
     );
     if evidence.seal(&report).is_err() {
         report.lose_evidence();
@@ -193,9 +233,16 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
     Ok(report)
 }
 
+/// Files that are shown inside without the secret in them.
+fn masked_files(policy: &Resolved<Policy>) -> Vec<PathBuf> {
+    let files = policy.filesystem().masked.iter();
+    files.map(|file| file.path.clone()).collect()
+}
+
 /// A run while its sandbox is made.
 struct Start<'a> {
     policy: &'a Resolved<Policy>,
+    placeholders: &'a [Placeholder],
     command: &'a [String],
     working_folder: &'a Path,
     opening: Opening<'a>,
@@ -213,6 +260,18 @@ impl Attendant for Start<'_> {
                 .begin(self.policy, self.command, self.working_folder, running)
         });
         begun.is_ok()
+    }
+
+    fn trust(&mut self) -> Option<Trust> {
+        self.opening.trust()
+    }
+
+    fn masked(&mut self, path: &Path, services: &[String]) -> Option<Vec<u8>> {
+        let masks = Masks {
+            credentials: self.policy.credentials(),
+            placeholders: self.placeholders,
+        };
+        masks.shown(path, services)
     }
 
     fn serve(&mut self, inlets: Inlets) -> bool {

@@ -65,6 +65,13 @@ pub(crate) fn explain_start_failure(report: &Report) {
     }
 }
 
+/// That the sandbox had no listener of its own.
+pub(crate) fn show_reduced(report: &Report) {
+    if let Some(reason) = &report.audit.reason {
+        output::tell!("ringfence: nothing of the host was writable: {reason}");
+    }
+}
+
 /// One line for each limit that was reached; with `quiet`, only for those that
 /// ended the command.
 pub(crate) fn show_limits(report: &Report, quiet: bool) {

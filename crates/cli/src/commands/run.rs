@@ -9,15 +9,18 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use ringfence_policy::srt_settings::SrtParentProxy;
 use ringfence_runtime::{
-    AuditRequest, EgressRequest, Parents, Report, RunError, RunRequest, Terminal, examine,
-    parent_proxies, run,
+    AuditRequest, EgressRequest, Parents, Report, RunError, RunRequest, SecretSettings, Terminal,
+    examine, parent_proxies, run,
 };
 use ringfence_sandbox::Weaker;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
-use super::ending::{Advice, explain_start_failure, show_limits, show_refusals};
+use super::ending::{Advice, explain_start_failure, show_limits, show_reduced, show_refusals};
 use super::scope::{ScopeArgs, variable};
+use super::secret::passphrase::asking;
+use crate::descriptor;
 use crate::error::{COULD_NOT_START, Failure};
+use crate::output;
 
 const EXAMPLES: &str = "Examples:
   ringfence run -- npm test
@@ -59,6 +62,9 @@ pub(crate) struct RunArgs {
     /// What to call the sandbox in the audit log
     #[arg(long, value_name = "NAME")]
     name: Option<SandboxName>,
+    /// Read the passphrase of the secret store from this descriptor
+    #[arg(long, value_name = "N", value_parser = descriptor::number)]
+    passphrase_fd: Option<i32>,
     /// Print nothing about what was refused
     #[arg(long)]
     quiet: bool,
@@ -105,6 +111,8 @@ enum WeakerForm {
     Landlock,
     /// Limits of the policy not enforced
     Limits,
+    /// Nothing of the host writable and calls not recorded, inside a sandbox that has the listener for them
+    Listener,
 }
 
 pub(crate) fn main(arguments: RunArgs) -> ExitCode {
@@ -114,6 +122,7 @@ pub(crate) fn main(arguments: RunArgs) -> ExitCode {
             explain_start_failure(&report);
             show_limits(&report, quiet);
             if !quiet {
+                show_reduced(&report);
                 show_refusals(&report, &ADVICE);
             }
             ExitCode::from(report.exit.code)
@@ -128,10 +137,16 @@ fn start(arguments: RunArgs) -> Result<Report, Failure> {
     let record = record
         .map(|path| Record::open(path, &scope.here.working_folder))
         .transpose()?;
+    if !arguments.quiet {
+        for remark in &scope.remarks {
+            output::tell!("ringfence: {}", output::printable(remark));
+        }
+    }
     let report = run(RunRequest {
         policy: &scope.policy,
         host: &scope.here.host,
         command: arguments.command,
+        setup: scope.setup,
         working_folder: scope.here.working_folder,
         environment: passed_environment(scope.policy.environment()),
         terminal: terminal(arguments.tty, arguments.no_tty),
@@ -144,9 +159,14 @@ fn start(arguments: RunArgs) -> Result<Report, Failure> {
             host_root: arguments.weaker.contains(&WeakerForm::HostRoot),
             no_landlock: arguments.weaker.contains(&WeakerForm::Landlock),
             no_limits: arguments.weaker.contains(&WeakerForm::Limits),
+            no_listener: arguments.weaker.contains(&WeakerForm::Listener),
         },
         egress: EgressRequest {
             parents: Some(find_parents(scope.parents)),
+            secrets: SecretSettings {
+                store: scope.here.secret_folder,
+                passphrase: Some(asking(arguments.passphrase_fd)),
+            },
             ..EgressRequest::default()
         },
         audit: AuditRequest {

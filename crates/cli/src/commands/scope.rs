@@ -5,10 +5,17 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use ringfence_policy::srt_settings::SrtParentProxy;
-use ringfence_policy::{AuditLevel, FlagLayer, PathContext, Policy, Resolved};
-use ringfence_runtime::{PolicyInputs, Sources, audit_folder};
+use ringfence_policy::{
+    AuditLevel, Credential, FlagLayer, Layer, PathContext, Policy, Resolved, Sourced,
+};
+use ringfence_runtime::{
+    Approvals, KitInputs, KitReference, KitSetup, PolicyInputs, Sources, WORKING_FOLDER_FILE,
+    approvals_folder, audit_folder, authority_files, kit_cache_folder, secret_folder,
+    working_folder_layer,
+};
 use ringfence_sandbox::Host;
 
+use super::kit;
 use super::limits::LimitArgs;
 use crate::error::Failure;
 
@@ -33,6 +40,18 @@ pub(crate) struct ScopeArgs {
     /// Deny a host or a block of addresses, whatever else allows it
     #[arg(long, value_name = "HOST")]
     deny: Vec<String>,
+    /// Trust the servers of another authority too: a PEM file (may be given several times)
+    #[arg(long, value_name = "FILE")]
+    authority: Vec<String>,
+    /// A sandbox kit: a folder, a .zip, or a folder of a git repository (may be given several times)
+    #[arg(long, value_name = "KIT")]
+    kit: Vec<String>,
+    /// An argument of a kit (may be given several times)
+    #[arg(long, value_name = "NAME=VALUE", requires = "kit")]
+    kit_arg: Vec<String>,
+    /// Let a kit or a file of the working folder use this service's secret in this run
+    #[arg(long, value_name = "SERVICE")]
+    approve: Vec<String>,
     /// Close the network, whatever else opens it
     #[arg(long)]
     no_network: bool,
@@ -91,15 +110,22 @@ pub(crate) struct Here {
     pub(crate) working_folder: PathBuf,
     /// Where decisions are written down.
     pub(crate) audit_folder: PathBuf,
+    /// Where secrets are kept.
+    pub(crate) secret_folder: PathBuf,
+    /// Where it is written down what was approved.
+    pub(crate) approvals_folder: PathBuf,
 }
 
 impl Here {
     /// Looks at the machine; `named` is the working folder if not the current one.
     pub(crate) fn look(named: Option<PathBuf>) -> Result<Self, Failure> {
         let host = Host::look(std::env::var_os("HOME").map(PathBuf::from))?;
+        let variable = |name: &str| std::env::var_os(name);
         Ok(Self {
             working_folder: working_folder(named)?,
-            audit_folder: audit_folder(&|name| std::env::var_os(name), &host),
+            audit_folder: audit_folder(&variable, &host),
+            secret_folder: secret_folder(&variable, &host),
+            approvals_folder: approvals_folder(&variable, &host),
             host,
         })
     }
@@ -113,13 +139,24 @@ impl Here {
                 base: self.working_folder.clone(),
             },
             other_home: self.host.other_home.clone(),
+            approvals: self.approvals_folder.clone(),
         }
     }
 
-    /// The log's folder, where it is not among the places that are hidden anyway.
-    pub(crate) fn audit_folder_to_hide(&self) -> Option<&Path> {
-        let usual = self.host.home.join(".local/state");
-        Some(self.audit_folder.as_path()).filter(|folder| !folder.starts_with(usual))
+    /// Our own folders, which no command may read or write, there or not.
+    pub(crate) fn own_folders(&self) -> [&Path; 3] {
+        [
+            &self.audit_folder,
+            &self.secret_folder,
+            &self.approvals_folder,
+        ]
+    }
+
+    /// Those of them that are not among the places that are hidden anyway.
+    pub(crate) fn folders_to_hide(&self) -> impl Iterator<Item = &Path> {
+        let usual = [".local/state", ".local/share"].map(|name| self.host.home.join(name));
+        let folders = self.own_folders().into_iter();
+        folders.filter(move |folder| !usual.iter().any(|usual| folder.starts_with(usual)))
     }
 }
 
@@ -135,8 +172,12 @@ pub(crate) struct Scope {
     pub(crate) policy: Resolved<Policy>,
     /// The host's proxies, as far as settings name them.
     pub(crate) parents: Option<SrtParentProxy>,
-    /// The files that the policy was read from.
+    /// The files that the policy was read from, and our own folders.
     pub(crate) files: Vec<PathBuf>,
+    /// What kits do before the command.
+    pub(crate) setup: Option<KitSetup>,
+    /// What the operator should know, one sentence each.
+    pub(crate) remarks: Vec<String>,
 }
 
 impl ScopeArgs {
@@ -144,19 +185,71 @@ impl ScopeArgs {
     pub(crate) fn resolve(self) -> Result<Scope, Failure> {
         let here = Here::look(self.cwd.clone())?;
         let sources = here.sources();
+        let brought = self.brought(&here)?;
         let mut inputs = self.inputs();
-        let hidden = here.audit_folder_to_hide();
+        let hidden = here.folders_to_hide();
         inputs
             .flags
             .hide
             .extend(hidden.map(|folder| folder.to_string_lossy().into_owned()));
+        inputs.further = brought.layers;
         let loaded = inputs.load(&sources)?;
+        if let Some(setup) = &brought.setup {
+            setup.check(&loaded.policy)?;
+        }
+        let mut files = inputs.files(&sources);
+        files.extend(here.own_folders().map(Path::to_path_buf));
+        files.extend(brought.files);
+        files.extend(authority_files(&loaded.policy));
         Ok(Scope {
+            remarks: brought
+                .remarks
+                .into_iter()
+                .chain(withheld(&loaded.policy, |service| {
+                    format!("to approve it in this run: --approve {service}")
+                }))
+                .collect(),
             policy: loaded.policy,
             parents: loaded.parents,
-            files: inputs.files(&sources),
+            setup: brought.setup,
+            files,
             here,
         })
+    }
+
+    /// What kits and the working folder bring along.
+    fn brought(&self, here: &Here) -> Result<Brought, Failure> {
+        let file = here.working_folder.join(WORKING_FOLDER_FILE);
+        let is_there = file.symlink_metadata().is_ok();
+        if self.kit.is_empty() && !is_there {
+            return Ok(Brought::default());
+        }
+        let approvals = Approvals::open(&here.approvals_folder)?;
+        let own = working_folder_layer(&here.working_folder, &approvals, &here.sources().paths)?;
+        let mut brought = Brought {
+            layers: own.layer.into_iter().collect(),
+            files: own.file.into_iter().collect(),
+            remarks: own.note.into_iter().collect(),
+            setup: None,
+        };
+        if self.kit.is_empty() {
+            return Ok(brought);
+        }
+        let cache = kit_cache_folder(&|name| std::env::var_os(name), &here.host);
+        let named = kit::references(&self.kit)?;
+        let kits = KitInputs {
+            kits: named.clone(),
+            arguments: self.kit_arg.clone(),
+        };
+        let kits = kits.load(&here.working_folder, &cache, &approvals)?;
+        brought.layers.extend(kits.layers);
+        brought.remarks.extend(kits.remarks);
+        brought.setup = kits.setup;
+        brought
+            .files
+            .extend(named.iter().flat_map(KitReference::files));
+        brought.files.push(cache);
+        Ok(brought)
     }
 
     fn inputs(self) -> PolicyInputs {
@@ -165,9 +258,12 @@ impl ScopeArgs {
             policies: self.policy,
             settings: self.settings,
             ceiling: self.ceiling,
+            further: Vec::new(),
+            approve: self.approve,
             flags: FlagLayer {
                 allow: self.allow,
                 deny: self.deny,
+                authority: self.authority,
                 no_network: self.no_network,
                 read: self.read,
                 write: self.write,
@@ -179,6 +275,30 @@ impl ScopeArgs {
             },
         }
     }
+}
+
+/// What a run gets besides policies and flags.
+#[derive(Default)]
+struct Brought {
+    layers: Vec<Layer>,
+    /// Where it came from, which code under its policy must not change.
+    files: Vec<PathBuf>,
+    remarks: Vec<String>,
+    setup: Option<KitSetup>,
+}
+
+/// What is asked for and was not approved, and what to do about it.
+pub(crate) fn withheld(policy: &Resolved<Policy>, remedy: impl Fn(&str) -> String) -> Vec<String> {
+    let credentials = policy.withheld().iter();
+    let remark = |credential: &Sourced<Credential>| {
+        format!(
+            "credential {} of {} is not approved, and requests go without it; {}",
+            credential.service,
+            credential.origin,
+            remedy(&credential.service)
+        )
+    };
+    credentials.map(remark).collect()
 }
 
 /// The named folder or the current one, absolute and with links resolved.

@@ -11,13 +11,14 @@ mod shell;
 mod words;
 
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::process::ExitCode;
 
 use data_encoding::BASE64;
 use ringfence_audit::RunId;
 use ringfence_runtime::{
-    AuditRequest, EgressRequest, ProxyToken, Report, RunRequest, SrtInputs, SrtLoaded, Terminal,
-    run,
+    AuditRequest, EgressRequest, ProxyToken, Report, RunRequest, SecretSettings, SrtInputs,
+    SrtLoaded, Terminal, run,
 };
 use ringfence_sandbox::{Intercept, ProxyUser, Weaker};
 
@@ -25,8 +26,9 @@ use self::control::Control;
 use self::debug::Debug;
 use super::ending::{Advice, explain_start_failure, show_limits, show_refusals};
 use super::run::{find_parents, passed_environment, with_examination};
-use super::scope::Here;
+use super::scope::{Here, withheld};
 use crate::error::Failure;
+use crate::output;
 
 pub(super) use self::arguments::SrtArgs;
 
@@ -63,13 +65,14 @@ fn start(arguments: &SrtArgs) -> Result<Report, Failure> {
     let here = Here::look(None)?;
     let inputs = SrtInputs {
         settings: arguments.settings.clone(),
-        hide: here
-            .audit_folder_to_hide()
-            .map(ToOwned::to_owned)
-            .into_iter()
-            .collect(),
+        hide: here.folders_to_hide().map(ToOwned::to_owned).collect(),
     };
     let loaded = inputs.load(&here.sources())?;
+    for remark in withheld(&loaded.policy, |_| {
+        "to approve it: ringfence trust FILE".to_owned()
+    }) {
+        output::tell!("srt: {}", output::printable(&remark));
+    }
     debug.show_policy(&loaded);
     let control = arguments.control_fd.map(Control::open).transpose()?;
     let command = arguments.command()?;
@@ -89,6 +92,7 @@ fn run_command(
     let parents = loaded.settings.network.parent_proxy.unwrap_or_default();
     let token = token()?;
     let rest = loaded.rest;
+    let own_folders = here.own_folders().map(Path::to_path_buf);
     run(RunRequest {
         policy: &loaded.policy,
         host: &here.host,
@@ -96,8 +100,9 @@ fn run_command(
         working_folder: here.working_folder,
         environment: passed_environment(loaded.policy.environment()),
         terminal: Terminal::Auto,
-        untouchable: loaded.untouchable,
+        untouchable: loaded.untouchable.into_iter().chain(own_folders).collect(),
         weaker: Weaker::default(),
+        setup: None,
         egress: EgressRequest {
             intercept: Intercept::Always,
             proxy_user: ProxyUser::Named {
@@ -110,6 +115,10 @@ fn run_command(
             }),
             parents: Some(find_parents(Some(parents))),
             changes: control.map(|control| control.into_changes(rest, debug)),
+            secrets: SecretSettings {
+                store: here.secret_folder,
+                passphrase: None,
+            },
         },
         audit: AuditRequest {
             name: None,

@@ -11,7 +11,10 @@ use ringfence_policy::{
     SrtSettings, SrtSource, base_layer, read_srt, read_variables, resolve, variables,
 };
 
-use super::{PolicyInputs, PolicyLoadError, Sources, hidden_places_of, read_file, read_policy};
+use super::{
+    PolicyInputs, PolicyLoadError, Sources, Stack, TextFile, authority_files, hidden_places_of,
+    hidden_secrets, read_policy, with_its_end,
+};
 
 /// Settings that are used where nobody names others, in the home folder.
 const DEFAULT_SETTINGS: &str = ".srt-settings.json";
@@ -60,20 +63,35 @@ impl SrtInputs {
     /// Reads everything and resolves it.
     pub fn load(&self, sources: &Sources<'_>) -> Result<SrtLoaded, PolicyLoadError> {
         let place = self.place(sources);
-        let text = place.read()?;
-        let name = text.as_ref().map_or("srt's defaults".to_owned(), |_| {
+        let file = place.read()?;
+        let name = file.as_ref().map_or("srt's defaults".to_owned(), |_| {
             place.path.display().to_string()
         });
-        let rest = self.rest(sources)?;
-        let read = rest.read(text.as_deref(), &name)?;
-        let defaults = defaults(&read.layer, sources);
-        let mut layers = rest.layers.clone();
-        layers.extend([defaults, read.layer]);
+        let is_read = file.is_some();
+        let mut stack = self.rest(sources)?;
+        let of_rest = stack.len();
+        let text = file.as_ref().map(|file| file.text.as_str());
+        let read = read(text, &name, &sources.paths)?;
+        stack.push(defaults(&read.layer, sources));
+        match file {
+            Some(file) => stack.push_file(file.layer(read.layer)),
+            None => stack.push(read.layer),
+        }
+        let mut layers = stack.settle(sources)?;
+        let rest = SrtRest {
+            layers: layers[..of_rest].to_vec(),
+            ceiling: PolicyInputs::default().ceiling(sources)?,
+            paths: sources.paths.clone(),
+        };
+        layers.extend(hidden_secrets(&layers, &sources.paths));
+        let policy = resolve(layers, rest.ceiling.clone())?;
+        let mut untouchable = untouchable(&place, sources);
+        untouchable.extend(authority_files(&policy));
         Ok(SrtLoaded {
-            policy: resolve(layers, rest.ceiling.clone())?,
+            policy,
             settings: read.settings,
-            untouchable: untouchable(&place, sources),
-            file: text.map(|_| place.path),
+            untouchable,
+            file: is_read.then_some(place.path),
             rest,
         })
     }
@@ -91,9 +109,11 @@ impl SrtInputs {
         }
     }
 
-    fn rest(&self, sources: &Sources<'_>) -> Result<SrtRest, PolicyLoadError> {
+    /// All but the settings.
+    fn rest(&self, sources: &Sources<'_>) -> Result<Stack, PolicyLoadError> {
         let paths = &sources.paths;
-        let mut layers = vec![base_layer(paths)];
+        let mut layers = Stack::default();
+        layers.push(base_layer(paths));
         layers.extend(
             sources
                 .other_home
@@ -101,7 +121,7 @@ impl SrtInputs {
                 .map(|home| hidden_places_of(home, paths)),
         );
         if let Some(path) = (sources.variable)(variables::POLICY) {
-            layers.push(read_policy(Path::new(&path), LayerKind::Policy, paths)?);
+            layers.push_file(read_policy(Path::new(&path), LayerKind::Policy, paths)?);
         }
         layers.extend(read_variables(sources.variable)?);
         let hide = self.hide.iter().map(|path| path.display().to_string());
@@ -110,11 +130,7 @@ impl SrtInputs {
             ..FlagLayer::default()
         };
         layers.push(flags.to_layer(paths)?);
-        Ok(SrtRest {
-            layers,
-            ceiling: PolicyInputs::default().ceiling(sources)?,
-            paths: paths.clone(),
-        })
+        Ok(layers)
     }
 }
 
@@ -123,16 +139,17 @@ impl SrtRest {
     /// take the place of another's while a command runs.
     pub fn resolve(&self, text: &str, name: &str) -> Result<Resolved<Policy>, PolicyLoadError> {
         let mut layers = self.layers.clone();
-        layers.push(self.read(Some(text), name)?.layer);
+        layers.push(read(Some(text), name, &self.paths)?.layer);
         Ok(resolve(layers, self.ceiling.clone())?)
     }
+}
 
-    fn read(&self, text: Option<&str>, name: &str) -> Result<SrtSource, PolicyLoadError> {
-        let origin = Origin::new(LayerKind::SrtSettings, name);
-        let own = || serde_json::to_string(&SrtSettings::default()).unwrap_or_default();
-        let text = text.map_or_else(own, str::to_owned);
-        Ok(read_srt(&text, &origin, &self.paths)?)
-    }
+/// Settings, or srt's own defaults.
+fn read(text: Option<&str>, name: &str, paths: &PathContext) -> Result<SrtSource, PolicyLoadError> {
+    let origin = Origin::new(LayerKind::SrtSettings, name);
+    let own = || serde_json::to_string(&SrtSettings::default()).unwrap_or_default();
+    let text = text.map_or_else(own, str::to_owned);
+    Ok(read_srt(&text, &origin, paths)?)
 }
 
 /// The settings file that is named: by a flag, or else by the variable.
@@ -153,8 +170,8 @@ struct Place {
 
 impl Place {
     /// Their text; `None` if they are missing and may be.
-    fn read(&self) -> Result<Option<String>, PolicyLoadError> {
-        match read_file(&self.path) {
+    fn read(&self) -> Result<Option<TextFile>, PolicyLoadError> {
+        match TextFile::read(&self.path) {
             Err(PolicyLoadError::Unreadable { error, .. })
                 if self.may_be_missing && error.kind() == std::io::ErrorKind::NotFound =>
             {
@@ -169,7 +186,7 @@ impl Place {
 /// decide about the next run.
 fn untouchable(place: &Place, sources: &Sources<'_>) -> Vec<PathBuf> {
     let mut files = PolicyInputs::default().files(sources);
-    files.extend(std::fs::canonicalize(&place.path));
+    files.extend(with_its_end(&place.path));
     files.push(real(&sources.paths.home).join(DEFAULT_SETTINGS));
     files
 }
@@ -270,6 +287,7 @@ mod tests {
                     base: "/w".into(),
                 },
                 other_home: None,
+                approvals: self.home.path().join("approvals"),
             };
             let inputs = SrtInputs {
                 settings,

@@ -1,9 +1,10 @@
 //! A story for people: one section for each thing that they ask.
 
 use ringfence_audit::{
-    ConnectionLine, FileLine, LimitLine, ProgramLine, RefusalLine, SeenLine, Story, Timestamp, Via,
-    amount, command_line,
+    ConnectionLine, FileLine, LimitLine, ProgramLine, Reduced, RefusalLine, SeenLine, Story,
+    Timestamp, Via, amount, command_line,
 };
+use ringfence_policy::AuditLevel;
 
 use crate::output::{columns, printable};
 
@@ -50,12 +51,27 @@ fn beginning(story: &Story, state: &str) -> String {
         rows.push(row(["Command", &start.command.to_string()]));
         rows.push(row(["Folder", start.working_folder.as_str()]));
         rows.push(row(["User", &start.uid.to_string()]));
+        if let Some(reduced) = &start.reduced {
+            rows.push(row(["Level", &level(start.level, reduced)]));
+        }
     }
     if let Some(started) = story.started {
         rows.push(row(["Started", &started.to_seconds()]));
     }
     rows.push(row(["Record", state]));
     columns(&rows)
+}
+
+fn level(held: AuditLevel, reduced: &Reduced) -> String {
+    let reason = printable(reduced.reason.as_str());
+    if held == reduced.from {
+        return format!("{}, without calls: {reason}", held.as_str());
+    }
+    format!(
+        "{} instead of {}: {reason}",
+        held.as_str(),
+        reduced.from.as_str()
+    )
 }
 
 fn end(story: &Story) -> String {

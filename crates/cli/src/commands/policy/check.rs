@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ringfence_policy::{Note, PathContext};
-use ringfence_runtime::{Sources, check_file};
+use ringfence_runtime::{Sources, approvals_folder, check_file};
 use ringfence_sandbox::Host;
 use serde::Serialize;
 
@@ -59,6 +59,7 @@ fn sources() -> Result<Sources<'static>, Failure> {
     let base = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     Ok(Sources {
         variable: &|_| None,
+        approvals: approvals_folder(&|name| std::env::var_os(name), &host),
         paths: PathContext {
             home: host.home,
             base,

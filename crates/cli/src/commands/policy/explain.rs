@@ -9,7 +9,7 @@ use crate::commands::scope::ScopeArgs;
 use crate::error::Failure;
 use crate::output;
 
-/// Say why a destination is allowed or not, and which line would change it
+/// Say why a request is allowed or not, which line would change it, and which credential it gets
 ///
 /// Exits with 0 when it is allowed and with 3 when it is not.
 #[derive(Debug, clap::Args)]
@@ -150,11 +150,8 @@ fn show(explanation: &Explanation) {
             .iter()
             .map(|source| vec!["source".to_owned(), source.to_string()]),
     );
-    if decision.needs_inspection {
-        rows.push(vec![
-            "requests".to_owned(),
-            "each one is judged by method and path".to_owned(),
-        ]);
+    if decision.is_allowed() {
+        rows.extend(requests(explanation));
     }
     for suggestion in &explanation.suggestions {
         let place = match suggestion.place {
@@ -167,6 +164,25 @@ fn show(explanation: &Explanation) {
         ]);
     }
     output::print_text(&output::columns(&rows));
+}
+
+/// What happens to the requests inside an allowed connection.
+fn requests(explanation: &Explanation) -> Vec<Vec<String>> {
+    let looked_into = if explanation.decision.needs_inspection {
+        "looked into, also inside TLS; each one is judged by itself"
+    } else {
+        "not looked into inside TLS"
+    };
+    let mut rows = vec![vec!["requests".to_owned(), looked_into.to_owned()]];
+    for own in &explanation.credentials {
+        let text = format!("{}, {}  ({})", own.service, own.binding, own.origin);
+        rows.push(vec!["credential".to_owned(), text]);
+    }
+    for own in &explanation.withheld {
+        let text = format!("{}, {}  ({})", own.service, own.binding, own.origin);
+        rows.push(vec!["withheld".to_owned(), text]);
+    }
+    rows
 }
 
 #[cfg(test)]

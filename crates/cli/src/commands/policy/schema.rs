@@ -28,6 +28,10 @@ enum Format {
     Report,
     /// A line of the audit log
     AuditEvent,
+    /// A sandbox kit's spec.yaml, version 1
+    KitV1,
+    /// A sandbox kit's spec.yaml, version 2
+    KitV2,
 }
 
 pub(crate) fn main(arguments: &SchemaArgs) -> ExitCode {
@@ -36,6 +40,8 @@ pub(crate) fn main(arguments: &SchemaArgs) -> ExitCode {
         Format::SrtSettings => ringfence_policy::schema::srt_settings(),
         Format::Report => ringfence_runtime::report_schema(),
         Format::AuditEvent => ringfence_audit::event_schema(),
+        Format::KitV1 => ringfence_policy::schema::kit_v1(),
+        Format::KitV2 => ringfence_policy::schema::kit_v2(),
     };
     output::print_json(&schema);
     ExitCode::SUCCESS

@@ -12,9 +12,9 @@ use ringfence_runtime::{Changes, SrtRest};
 use ringfence_sys::Errno;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{FileType, OFlags};
-use rustix::process::PidfdGetfdFlags;
 
 use super::debug::Debug;
+use crate::descriptor::duplicate;
 use crate::error::Failure;
 use crate::output;
 
@@ -85,15 +85,6 @@ impl Control {
             }
         }
     }
-}
-
-/// Another descriptor for the same, closed when something else is executed.
-fn duplicate(number: i32) -> Result<OwnedFd, Errno> {
-    let own = rustix::process::pidfd_open(
-        rustix::process::getpid(),
-        rustix::process::PidfdFlags::empty(),
-    )?;
-    rustix::process::pidfd_getfd(&own, number, PidfdGetfdFlags::empty())
 }
 
 /// Reads that wait, also where the other end made the descriptor one that does

@@ -18,6 +18,7 @@ pub(super) struct Row {
     rule: Option<String>,
     source: Option<String>,
     reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     credential: Option<String>,
     count: u64,
     first_seen: Timestamp,

@@ -26,7 +26,8 @@ pub use error_name::ErrorName;
 pub use group::{Group, Subject, Summary};
 pub use kind::{CloseReason, Closed, ConnectionId, Decided, Process, Protocol, Verdict, Via};
 pub use run::{
-    BreakReason, ChainBroken, LimitReached, LimitSet, Peak, RunEnded, RunStarted, Sealed, WordText,
+    BreakReason, ChainBroken, LimitReached, LimitSet, Peak, Reduced, RunEnded, RunStarted, Sealed,
+    WordText,
 };
 pub use run_id::{RunId, RunIdError, RunPrefix, RunPrefixError};
 pub use supervisor::{Life, Supervisor};

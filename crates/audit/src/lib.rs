@@ -20,9 +20,9 @@ pub use event::{
     Action, ArgumentText, Arguments, BreakReason, Call, CallCount, CallText, ChainBroken,
     CloseReason, Closed, ConnectionId, Decided, Digest, ErrorName, Event, EventKind, Group,
     HostText, Life, LimitReached, LimitSet, MethodText, Outcome, PathText, Paths, Peak, Process,
-    Protocol, ReasonCode, RunEnded, RunId, RunIdError, RunPrefix, RunPrefixError, RunStarted,
-    SandboxText, Sealed, Subject, Summary, Supervisor, Text, Timestamp, TimestampError, Verdict,
-    Via, WordText, command_line,
+    Protocol, ReasonCode, Reduced, RunEnded, RunId, RunIdError, RunPrefix, RunPrefixError,
+    RunStarted, SandboxText, Sealed, Subject, Summary, Supervisor, Text, Timestamp, TimestampError,
+    Verdict, Via, WordText, command_line,
 };
 pub use export::{ExportFormat, Exporter};
 pub use log::{Log, LogError, Rotation, Stamp};

@@ -24,6 +24,9 @@ pub struct RunStarted {
     pub uid: u32,
     /// What is recorded.
     pub level: AuditLevel,
+    /// That it is less than was asked for, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reduced: Option<Reduced>,
     /// The limits of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<LimitSet>,
@@ -33,6 +36,16 @@ pub struct RunStarted {
     /// The process that records the run; [`crate::Recorder`] fills it in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub supervisor: Option<Supervisor>,
+}
+
+/// Less is recorded than was asked for: of the calls inside none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Reduced {
+    /// The level that was asked for.
+    pub from: AuditLevel,
+    /// Why.
+    pub reason: Text<256>,
 }
 
 /// One limit of a run.

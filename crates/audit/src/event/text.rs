@@ -175,7 +175,8 @@ fn path_only(target: &str) -> &str {
         _ => target.split_once("://").map_or(target, |(_, rest)| rest),
     };
     match rest.find('/') {
-        Some(at) => &rest[at..],
+        // What is left may look the same again.
+        Some(at) => path_only(&rest[at..]),
         None if target == "*" => target,
         None => "",
     }
@@ -239,6 +240,8 @@ mod tests {
             ("me:s3cret@a.example.org:443", ""),
             ("//me:s3cret@a.example.org/x", "/x"),
             ("//a/b", "//a/b"),
+            ("//a//me:s3cret@b/x", "/x"),
+            ("////a@b/@x", "/@x"),
             ("/@scope/name", "/@scope/name"),
             ("*", "*"),
             ("", ""),

@@ -19,6 +19,7 @@ pub(crate) fn started() -> RunStarted {
         working_folder: "/project".into(),
         uid: 1000,
         level: AuditLevel::Security,
+        reduced: None,
         limits: vec![LimitSet {
             limit: "memory".into(),
             configured: 1 << 20,

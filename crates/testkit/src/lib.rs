@@ -13,7 +13,8 @@ mod program;
 pub use folder::Folder;
 #[cfg(feature = "internet")]
 pub use internet::{
-    Answer, Connection, Datagram, Internet, Query, Service, Ssh, Transport, Zone, place,
+    Answer, Certificate, Connection, Datagram, Grpc, Internet, Query, Service, Ssh, Transport, Web,
+    Zone, place,
 };
 pub use processes::{own_ids, processes_with, status_of};
 pub use program::{Outcome, Program, Started, is_root, sh, wait_until};

@@ -25,8 +25,8 @@ use serde::de::DeserializeOwned;
 use crate::args::Args;
 use crate::cargo::{self, Profile};
 use crate::outcome::Outcome;
-use crate::process;
 use crate::stage::{Runner, Stage};
+use crate::{process, setup};
 use network::Network;
 use report::{NetworkFigures, Report, Section, StartFigures};
 use scale::Scale;
@@ -45,17 +45,20 @@ enum Part {
     Start,
     /// The way out.
     Network,
+    /// What looking into TLS costs.
+    Interception,
     /// What recording costs.
     Audit,
 }
 
 impl Part {
-    const ALL: [Self; 3] = [Self::Start, Self::Network, Self::Audit];
+    const ALL: [Self; 4] = [Self::Start, Self::Network, Self::Interception, Self::Audit];
 
     fn name(self) -> &'static str {
         match self {
             Self::Start => "start",
             Self::Network => "network",
+            Self::Interception => "interception",
             Self::Audit => "audit",
         }
     }
@@ -63,7 +66,8 @@ impl Part {
     fn parse(name: &str) -> Result<Self> {
         let mut all = Self::ALL.into_iter();
         let found = all.find(|part| part.name() == name);
-        found.with_context(|| format!("unknown part `{name}`; parts: start network audit"))
+        let known = Self::ALL.map(Self::name).join(" ");
+        found.with_context(|| format!("unknown part `{name}`; parts: {known}"))
     }
 }
 
@@ -75,6 +79,9 @@ pub(crate) fn run(typed: &[String]) -> Result<Outcome> {
         Some(name) => vec![Part::parse(name)?],
         None => Part::ALL.to_vec(),
     };
+    if parts.contains(&Part::Interception) {
+        setup::for_comparing();
+    }
     let load = machine::load();
     let ringfence = cargo::build_ringfence(Profile::Release)?;
     let mut sections = Vec::new();
@@ -104,6 +111,9 @@ pub(crate) fn run_worker(typed: &[String]) -> Result<Outcome> {
     let measured = match part {
         Part::Start => serde_json::to_string(&worker::measure(ringfence, scale.starts)?)?,
         Part::Network => serde_json::to_string(&network::measure(ringfence, scale)?)?,
+        Part::Interception => {
+            serde_json::to_string(&network::measure_interception(ringfence, scale)?)?
+        }
         Part::Audit => serde_json::to_string(&audit::measure(ringfence, scale)?)?,
     };
     println!("{measured}");
@@ -155,6 +165,10 @@ impl Bench {
             user: self.user.clone(),
             start: wants(Part::Start).then(|| self.start()).transpose()?,
             network: wants(Part::Network).then(|| self.network()).transpose()?,
+            interception: wants(Part::Interception)
+                .then(|| self.work(Part::Interception))
+                .transpose()?
+                .unwrap_or_default(),
             audit: wants(Part::Audit)
                 .then(|| self.work(Part::Audit))
                 .transpose()?

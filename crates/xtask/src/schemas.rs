@@ -20,6 +20,8 @@ const SCHEMAS: &[(&str, &str)] = &[
     ("srt-settings", "srt-settings.schema.json"),
     ("report", "report.schema.json"),
     ("audit-event", "audit-event.schema.json"),
+    ("kit-v1", "kit-v1.schema.json"),
+    ("kit-v2", "kit-v2.schema.json"),
 ];
 
 /// Runs the command.

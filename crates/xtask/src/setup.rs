@@ -36,6 +36,7 @@ const SYSTEM: &[Requirement] = &[
     (Need::Program("dig"), &["bind9-dnsutils"]),
     (Need::Program("gcc"), &["gcc", "libc6-dev"]),
     (Need::Program("git"), &["git"]),
+    (Need::Program("h2load"), &["nghttp2-client"]),
     (Need::Program("ip"), &["iproute2"]),
     (Need::Program("java"), &["default-jdk-headless"]),
     (Need::Program("make"), &["make"]),
@@ -46,7 +47,11 @@ const SYSTEM: &[Requirement] = &[
     (Need::Program("ps"), &["procps"]),
     (Need::Program("python3"), &["python3"]),
     (Need::PythonModule("ensurepip"), &["python3-venv"]),
+    (Need::PythonModule("grpc"), &["python3-grpcio"]),
+    (Need::PythonModule("h2"), &["python3-h2"]),
+    (Need::PythonModule("httpx"), &["python3-httpx"]),
     (Need::PythonModule("requests"), &["python3-requests"]),
+    (Need::PythonModule("websockets"), &["python3-websockets"]),
     (Need::Program("redis-cli"), &["redis-tools"]),
     (Need::Program("rg"), &["ripgrep"]),
     (Need::Program("setpriv"), &["util-linux"]),
@@ -60,6 +65,9 @@ const SYSTEM: &[Requirement] = &[
     (Need::Program("wget"), &["wget"]),
     (Need::Program("wrk"), &["wrk"]),
 ];
+
+/// What is only compared with, where it can be had.
+const COMPARED: &[Requirement] = &[(Need::Program("mitmdump"), &["mitmproxy"])];
 
 /// Runs the command.
 pub(crate) fn run(typed: &[String]) -> Result<Outcome> {
@@ -81,16 +89,27 @@ pub(crate) fn everything() -> Result<()> {
 
 /// Programs for the tests only.
 pub(crate) fn system_programs() -> Result<()> {
-    let missing = missing();
+    let missing = missing(SYSTEM);
     if missing.is_empty() {
         return Ok(());
     }
     install(&missing)?;
-    let still = self::missing();
+    let still = self::missing(SYSTEM);
     if !still.is_empty() {
         bail!("installed, yet still missing: {}", names(&still));
     }
     Ok(())
+}
+
+/// Programs for comparing; without them there is less to compare with.
+pub(crate) fn for_comparing() {
+    let missing = missing(COMPARED);
+    if missing.is_empty() {
+        return;
+    }
+    if let Err(error) = install(&missing) {
+        println!("setup: not compared with {}: {error:#}", names(&missing));
+    }
 }
 
 /// Whether `cargo fuzz` can be run: the tool and the toolchain it needs.
@@ -98,7 +117,7 @@ pub(crate) fn can_fuzz() -> bool {
     has_nightly() && programs::find("cargo-fuzz", &programs::own_path()).is_some()
 }
 
-fn missing() -> Vec<&'static Requirement> {
+fn missing(wanted: &'static [Requirement]) -> Vec<&'static Requirement> {
     // Root's tests run a second time as an ordinary user, so a program in a
     // folder that only root may enter does not count.
     let path = if rustix::process::geteuid().is_root() {
@@ -106,7 +125,7 @@ fn missing() -> Vec<&'static Requirement> {
     } else {
         programs::own_path()
     };
-    let missing = SYSTEM.iter().filter(|(need, _)| !is_met(*need, &path));
+    let missing = wanted.iter().filter(|(need, _)| !is_met(*need, &path));
     missing.collect()
 }
 

@@ -33,6 +33,7 @@ fn record(state: &Folder, digit: u128, program: &str) {
         working_folder: "/project".into(),
         uid: 1000,
         level: AuditLevel::Security,
+        reduced: None,
         limits: [
             ("memory", 128 << 20, "bytes"),
             ("pids", 4096, "tasks"),

@@ -1,6 +1,6 @@
 //! G4: hidden places stay unreadable.
 
-use ringfence_testkit::{Folder, Outcome, Program, wait_until};
+use ringfence_testkit::{Folder, Outcome, Program, is_root, sh, wait_until};
 
 use super::arena::{Arena, refused};
 use super::{inside_with, ringfence};
@@ -226,4 +226,19 @@ fn g4_the_restrictive_profile_sees_system_folders_only() {
     let plain = format!("cat {}", home.join("plain").display());
     refused(&plain, inside_with(&folder, &flags, &plain));
     assert_eq!(folder.listing(), ["file"]);
+}
+
+#[test]
+fn g4_what_is_hidden_in_a_folder_that_is_shown_stays_hidden() {
+    let folder = Folder::new();
+    let policy = "version: 1\nfilesystem: {read: {allow: [/etc]}}\n";
+    folder.write("policy.yaml", policy);
+    let flags = ["--policy", "policy.yaml"];
+    inside_with(&folder, &flags, "cat /etc/hostname").expect_code(0);
+    // Who is shown a folder is its owner inside, also started by root.
+    let attack = "cat /etc/shadow";
+    if is_root() {
+        sh(attack, folder.path()).expect_code(0);
+    }
+    refused(attack, inside_with(&folder, &flags, attack));
 }

@@ -289,6 +289,34 @@ fn explain_names_the_rule_and_where_it_stands() {
 }
 
 #[test]
+fn explain_tells_which_credential_a_request_gets() {
+    let text = "version: 1\nnetwork: {allow: [api.example.org, b.example.org]}\ncredentials:\n\
+                - {service: forge, env: FORGE_TOKEN, hosts: [api.example.org], paths: [\"/v1/**\"], bearer: true}\n";
+    let (here, elsewhere) = (Folder::new(), Folder::new());
+    let asked = |files: &Folder, target: &str| {
+        let file = files.path().join("p.yaml").display().to_string();
+        files.write("p.yaml", text);
+        let words = ["explain", target, "--method", "POST", "--policy", &file];
+        policy(&here, &words).expect_code(ALLOWED).stdout
+    };
+    let bound = asked(&elsewhere, "https://api.example.org/v1/items");
+    for part in [
+        "looked into, also inside TLS",
+        "credential",
+        "forge",
+        "p.yaml:4",
+    ] {
+        assert!(bound.contains(part), "no {part} in {bound}");
+    }
+    let beside = asked(&elsewhere, "https://api.example.org/v2/items");
+    assert!(!beside.contains("forge"), "{beside}");
+    let other = asked(&elsewhere, "https://b.example.org/v1/items");
+    assert!(other.contains("not looked into"), "{other}");
+    let unapproved = asked(&here, "https://api.example.org/v1/items");
+    assert!(unapproved.contains("withheld  forge"), "{unapproved}");
+}
+
+#[test]
 fn explain_prints_json() {
     let folder = Folder::new();
     let words = [

@@ -82,7 +82,7 @@ impl Screen {
     }
 
     /// What can be seen.
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         self.tmux(&["capture-pane", "-p", "-J"])
     }
 

@@ -115,12 +115,11 @@ impl Heard<'_> {
         let Some(connection) = entries.connections.get_mut(&self.visit.id) else {
             return;
         };
-        match self.place.and_then(|place| connection.saw.get_mut(place)) {
-            Some(seen) => *seen = text,
-            None => {
-                self.place = Some(connection.saw.len());
-                connection.saw.push(text);
-            }
+        if let Some(seen) = self.place.and_then(|place| connection.saw.get_mut(place)) {
+            *seen = text;
+        } else {
+            self.place = Some(connection.saw.len());
+            connection.saw.push(text);
         }
     }
 }

@@ -8,6 +8,7 @@
 
 mod capture;
 mod dns;
+mod grpc;
 mod head;
 mod http;
 mod log;
@@ -19,6 +20,7 @@ mod server;
 mod servers;
 mod ssh;
 mod tls;
+mod web;
 mod zone;
 
 use std::ffi::OsStr;
@@ -32,12 +34,16 @@ use namespaces::{Namespaces, Side};
 use server::Shared;
 use servers::Servers;
 use tls::Authority;
+use web::Webs;
 
 pub use dns::{Query, Transport};
+pub use grpc::Grpc;
 pub use log::Connection;
 pub use server::Service;
 pub use servers::Datagram;
 pub use ssh::Ssh;
+pub use tls::Certificate;
+pub use web::Web;
 pub use zone::{Answer, Zone};
 
 /// Where programs in the internet find trusted certificates: in it, the test's
@@ -68,6 +74,7 @@ pub struct Internet {
     servers: Servers,
     namespaces: Namespaces,
     ssh: Arc<OnceLock<Ssh>>,
+    webs: Webs,
     folder: Folder,
 }
 
@@ -83,6 +90,7 @@ impl Internet {
         }
         let world = namespaces.sockets(Side::World);
         let ssh = Arc::default();
+        let webs = Webs::default();
         let shared = Shared {
             log: Log::default(),
             zone,
@@ -90,6 +98,7 @@ impl Internet {
             files: folder.join("files"),
             world: world.clone(),
             ssh: Arc::clone(&ssh),
+            webs: webs.clone(),
         };
         let capture = Capture::start(world);
         let servers = Servers::start(&namespaces, shared, capture);
@@ -99,6 +108,7 @@ impl Internet {
             servers,
             namespaces,
             ssh,
+            webs,
             folder,
         }
     }
@@ -214,6 +224,12 @@ impl Internet {
         Authority::shared().pem()
     }
 
+    /// The certificate of the authority of [`Certificate::OfStranger`], which
+    /// no program trusts unless told.
+    pub fn stranger_pem(&self) -> String {
+        Authority::shared().stranger().pem()
+    }
+
     /// Makes the system's Java trust the test authority too, which takes a
     /// second.
     pub fn trust_in_java(&self) {
@@ -224,6 +240,24 @@ impl Internet {
     /// The folder that web servers show below `/files/`.
     pub fn files(&self) -> PathBuf {
         self.folder.join("files")
+    }
+
+    /// Gives a name a web server of its own, at [`place::port::HTTPS`] and
+    /// [`place::port::HTTPS_HIGH`]. A name that is not known yet becomes one
+    /// of [`place::OTHER_PUBLIC`].
+    pub fn web(&self, name: &str, web: Web) {
+        if self.zone().addresses(name).is_empty() {
+            self.zone().set(name, place::OTHER_PUBLIC);
+        }
+        self.webs.set(name, web);
+    }
+
+    /// Starts a gRPC server for a name, at [`place::port::GRPC`].
+    pub fn grpc(&self, name: &str) -> Grpc {
+        if self.zone().addresses(name).is_empty() {
+            self.zone().set(name, place::OTHER_PUBLIC);
+        }
+        Grpc::start(self, &self.folder, name)
     }
 
     /// Makes `sshd` work at [`place::port::SSH`].

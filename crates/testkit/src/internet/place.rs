@@ -64,6 +64,8 @@ pub mod port {
     pub const PROXY: u16 = 3128;
     /// An organisation's proxy for `user` with the password `password`.
     pub const PROXY_WITH_PASSWORD: u16 = 3129;
+    /// gRPC over TLS, once [`Internet::grpc`](crate::Internet::grpc) was called.
+    pub const GRPC: u16 = 50051;
     /// UDP ports at which datagrams are kept: HTTP/3, time, and any other.
     pub const DATAGRAMS: [u16; 3] = [443, 123, 9999];
 }

@@ -18,6 +18,7 @@ use super::proxy::{self, Access};
 use super::raw;
 use super::ssh::Ssh;
 use super::tls::Authority;
+use super::web::{Place, Webs};
 use super::zone::Zone;
 
 /// A kind of server.
@@ -25,7 +26,7 @@ use super::zone::Zone;
 pub enum Service {
     /// HTTP/1.1.
     Http,
-    /// HTTP/1.1 over TLS.
+    /// HTTP over TLS.
     Https,
     /// Sends back what it gets, then how much that was.
     Echo,
@@ -77,6 +78,8 @@ pub(super) struct Shared {
     /// For a server that dials others.
     pub(super) world: Sockets,
     pub(super) ssh: Arc<OnceLock<Ssh>>,
+    /// Web servers of names for which HTTP/1.1 is not enough.
+    pub(super) webs: Webs,
 }
 
 impl Shared {
@@ -120,6 +123,14 @@ impl Shared {
         let sni = hello.client_hello().server_name().map(str::to_owned);
         visit.saw(format!("sni {}", sni.as_deref().unwrap_or("-")));
         let name = sni.clone().unwrap_or_else(|| visit.to.ip().to_string());
+        if let Some(web) = self.webs.get(&name) {
+            let place = Place {
+                visit,
+                authority: self.authority,
+                files: &self.files,
+            };
+            return self.webs.attend(hello, name, web, &place).await;
+        }
         let stream = hello.into_stream(self.authority.server(&name)).await?;
         http::serve(stream, &self.site(visit, sni)).await
     }

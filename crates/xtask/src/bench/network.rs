@@ -5,6 +5,8 @@
 mod contest;
 mod download;
 mod field;
+mod interception;
+mod mitmproxy;
 mod processes;
 mod requests;
 mod server;
@@ -17,6 +19,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(test)]
 pub(super) use contest::Row;
 pub(super) use contest::{Comparison, Unit};
+pub(super) use interception::measure as measure_interception;
 
 use super::alternatives::{self, BWRAP, BWRAP_LEAST, BWRAP_SANDBOX, SRT};
 use super::scale::Scale;

@@ -152,6 +152,12 @@ impl Run {
         self.decisions().map(tell).collect()
     }
 
+    /// The services whose credentials were added, in order, as written down.
+    pub(crate) fn credentials(&self) -> Vec<&str> {
+        let added = self.decisions().filter_map(|made| made.credential.as_ref());
+        added.map(ringfence_audit::Text::as_str).collect()
+    }
+
     /// The decisions but those about lookups.
     pub(crate) fn decisions(&self) -> impl Iterator<Item = &Decided> {
         self.all_decisions().filter(|made| made.via != Via::Dns)

@@ -111,7 +111,10 @@ fn g6_a_line_that_cannot_be_used_changes_nothing() {
     let mut running = Running::new(&Speaker::Ours, &allowing(&["web.example.org"]));
     running.comes_to("200");
     let long = format!("{{\"x\": \"{}\"}}", "a".repeat(2 << 20));
-    let unsupported = with("network", json!({"tlsTerminate": {}}));
+    let unsupported = with(
+        "network",
+        json!({"mitmProxy": {"socketPath": "/s", "domains": ["a.test"]}}),
+    );
     for line in ["nonsense", "{}", "", &long, &unsupported.to_string()] {
         running.send(line);
     }

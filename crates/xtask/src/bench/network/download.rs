@@ -11,6 +11,9 @@ use crate::bench::scale::Scale;
 /// Asks for a tunnel where curl would not by itself.
 const TUNNEL: &[&str] = &["--proxytunnel"];
 
+/// What curl is to print when it is done, for [`speed`].
+pub(super) const FORMAT: &str = "%{size_download} %{speed_download}";
+
 type Way = (&'static str, Place, &'static [&'static str]);
 
 const HTTP: &[Way] = &[
@@ -63,18 +66,14 @@ fn client(field: &Field, scheme: &str, place: Place, options: &[&str]) -> Vec<St
     let url = format!("{scheme}://{}:{port}/{LARGE}", place.host());
     let fixed = ["curl", "--silent", "--show-error", "--fail", "--insecure"];
     let output = ["--output", "/dev/null", "--write-out"];
-    let format = [
-        "%{size_download} %{speed_download}",
-        "--noproxy",
-        place.unproxied(),
-    ];
+    let format = [FORMAT, "--noproxy", place.unproxied()];
     let words = fixed.iter().chain(&output).chain(&format).chain(options);
     let words = words.map(ToString::to_string);
     words.chain([url]).collect()
 }
 
 /// Mebibytes per second, if all of it came.
-fn speed(ended: &Ended, size: u64) -> Result<f64> {
+pub(super) fn speed(ended: &Ended, size: u64) -> Result<f64> {
     const MIB: f64 = 1024.0 * 1024.0;
     let (came, speed) = ended.printed.split_once(' ').context("curl says nothing")?;
     ensure!(came.parse() == Ok(size), "{came} of {size} bytes came");

@@ -11,6 +11,13 @@ use super::contest::{Entry, Standing};
 use super::server::Server;
 use crate::bench::alternatives::{self, SRT};
 
+/// Holds the secret that is added.
+const VARIABLE: &str = "BENCH_SECRET";
+const SECRET: &str = "a-secret-that-is-only-for-measuring";
+
+/// Makes a host looked into whose pages get no secret.
+const UNUSED: &str = "    methods: [DELETE]\n";
+
 /// Which sandbox a client runs in, and how it reaches the server from there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
@@ -20,6 +27,10 @@ pub(super) enum Place {
     Proxied,
     /// Ours, as if there were no proxy.
     Transparent,
+    /// The same, with TLS looked into.
+    Inspected,
+    /// The same, with a secret that is added, and removed from what comes back.
+    Bound,
     /// `srt`, by the proxies that its variables name.
     Srt,
 }
@@ -29,7 +40,7 @@ impl Place {
     /// the sandbox's own.
     pub(super) fn host(self) -> &'static str {
         match self {
-            Self::Transparent => "host.ringfence.internal",
+            Self::Transparent | Self::Inspected | Self::Bound => "host.ringfence.internal",
             Self::Outside | Self::Proxied | Self::Srt => "127.0.0.1",
         }
     }
@@ -38,7 +49,7 @@ impl Place {
     /// exempt the loopback, or all.
     pub(super) fn unproxied(self) -> &'static str {
         match self {
-            Self::Transparent => "*",
+            Self::Transparent | Self::Inspected | Self::Bound => "*",
             Self::Outside | Self::Proxied | Self::Srt => "",
         }
     }
@@ -46,7 +57,9 @@ impl Place {
     fn standing(self) -> Standing {
         match self {
             Self::Srt => Standing::Optional,
-            Self::Outside | Self::Proxied | Self::Transparent => Standing::Required,
+            Self::Outside | Self::Proxied | Self::Transparent | Self::Inspected | Self::Bound => {
+                Standing::Required
+            }
         }
     }
 }
@@ -58,6 +71,10 @@ pub(super) struct Field {
     srt: Option<PathBuf>,
     /// Our policy for reaching the server without a proxy.
     policy: String,
+    /// The same with TLS looked into.
+    inspecting: String,
+    /// The same with a credential.
+    binding: String,
     /// The settings for `srt`.
     settings: String,
 }
@@ -68,18 +85,13 @@ impl Field {
         let server = Server::start(download_mib)?;
         let entries = server.entries();
         let settings = write_settings("network.json", &entries.each_ref().map(String::as_str))?;
-        let policy = write(
-            "network.yaml",
-            &format!(
-                "version: 1\nnetwork:\n  hostPorts: [{}, {}]\n",
-                server.http, server.https
-            ),
-        )?;
         Ok(Self {
+            policy: write("network.yaml", &open_policy(&server))?,
+            inspecting: write("inspecting.yaml", &credential_policy(&server, UNUSED))?,
+            binding: write("binding.yaml", &credential_policy(&server, ""))?,
             server,
             ringfence: ringfence.display().to_string(),
             srt: alternatives::locate(SRT),
-            policy,
             settings,
         })
     }
@@ -107,10 +119,9 @@ impl Field {
                 let options = ["--allow", http, "--allow", https, "--"].map(own);
                 [ringfence(), options.to_vec()].concat()
             }
-            Place::Transparent => {
-                let options = ["--policy", &self.policy, "--"].map(own);
-                [ringfence(), options.to_vec()].concat()
-            }
+            Place::Transparent => [ringfence(), by_policy(&self.policy)].concat(),
+            Place::Inspected => [with_secret(), ringfence(), by_policy(&self.inspecting)].concat(),
+            Place::Bound => [with_secret(), ringfence(), by_policy(&self.binding)].concat(),
             Place::Srt => {
                 let srt = self.srt.as_ref().context("not installed")?;
                 let srt = srt.to_string_lossy();
@@ -118,6 +129,34 @@ impl Field {
             }
         })
     }
+}
+
+fn with_secret() -> Vec<String> {
+    vec!["env".to_string(), format!("{VARIABLE}={SECRET}")]
+}
+
+fn by_policy(path: &str) -> Vec<String> {
+    ["--policy", path, "--"].map(str::to_string).to_vec()
+}
+
+/// The host's ports, and nothing else.
+fn open_policy(server: &Server) -> String {
+    let Server {
+        http, https, h2, ..
+    } = server;
+    format!("version: 1\nnetwork:\n  hostPorts: [{http}, {https}, {h2}]\n")
+}
+
+/// With a credential for the host's own ports; `rest` says which requests of
+/// a host that is looked into get it.
+fn credential_policy(server: &Server, rest: &str) -> String {
+    let Server { https, h2, .. } = server;
+    format!(
+        "{}  authorities: [{}]\ncredentials:\n  - service: measured\n    env: {VARIABLE}\n    \
+         hosts: [host.ringfence.internal]\n    ports: [{https}, {h2}]\n    bearer: true\n{rest}",
+        open_policy(server),
+        server.certificate(),
+    )
 }
 
 /// Writes settings for `srt` with this allow list and says where they are.

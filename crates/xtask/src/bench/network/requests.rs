@@ -49,7 +49,7 @@ fn client(field: &Field, place: Place, scale: Scale, connections: usize) -> Vec<
     let connections = connections.to_string();
     let time = format!("{}s", scale.request_seconds);
     let words: &[&str] = match place {
-        Place::Outside | Place::Transparent => {
+        Place::Outside | Place::Transparent | Place::Inspected | Place::Bound => {
             &["wrk", "-t", "1", "-c", &connections, "-d", &time, &url]
         }
         Place::Proxied | Place::Srt => {
@@ -60,7 +60,7 @@ fn client(field: &Field, place: Place, scale: Scale, connections: usize) -> Vec<
 }
 
 /// Requests per second, if each was answered well.
-fn rate(ended: &Ended) -> Result<f64> {
+pub(super) fn rate(ended: &Ended) -> Result<f64> {
     for problem in ["Non-2xx or 3xx responses:", "Socket errors:"] {
         if let Some(line) = ended.printed.lines().find(|line| line.contains(problem)) {
             bail!("{}", line.trim());

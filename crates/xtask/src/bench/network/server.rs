@@ -1,6 +1,6 @@
 //! nginx with one process on the loopback, for HTTP and for HTTPS with a
-//! certificate of its own. It ends with the value that stands for it, and
-//! with this process at the latest.
+//! certificate of its own, over HTTP/1.1 and over HTTP/2. It ends with the
+//! value that stands for it, and with this process at the latest.
 
 use std::env;
 use std::fs::{self, File};
@@ -21,8 +21,11 @@ pub(super) const LARGE: &str = "large.bin";
 /// The small file.
 pub(super) const SMALL: &str = "small.txt";
 
+const CERTIFICATE: &str = "certificate.pem";
+/// The names by which it is reached, from outside and from inside.
+const NAMES: &str = "subjectAltName=IP:127.0.0.1,DNS:host.ringfence.internal";
 const MIB: u64 = 1024 * 1024;
-const NEEDED: [&str; 4] = ["curl", "nginx", "openssl", "wrk"];
+const NEEDED: [&str; 5] = ["curl", "h2load", "nginx", "openssl", "wrk"];
 /// How long the server may take until it answers, and the certificate to be made.
 const START: Duration = Duration::from_secs(30);
 
@@ -33,7 +36,10 @@ pub(super) struct Server {
     /// Size of the large file in bytes.
     pub(super) large: u64,
     pub(super) http: u16,
+    /// HTTP/1.1 over TLS.
     pub(super) https: u16,
+    /// HTTP/2 over TLS.
+    pub(super) h2: u16,
 }
 
 impl Server {
@@ -45,17 +51,16 @@ impl Server {
         let large = large_mib * MIB;
         fill(&folder, large).context("cannot write what the server serves")?;
         make_certificate(&folder)?;
-        let [http, https] = free_ports()?;
-        fs::write(
-            folder.join("nginx.conf"),
-            configuration(&folder, http, https),
-        )?;
+        let ports = free_ports()?;
+        fs::write(folder.join("nginx.conf"), configuration(&folder, ports))?;
+        let [http, https, h2] = ports;
         let mut server = Self {
             process: nginx(&folder)?,
             folder,
             large,
             http,
             https,
+            h2,
         };
         server.wait_until_it_answers()?;
         Ok(server)
@@ -64,6 +69,11 @@ impl Server {
     /// Entries of an allow list for it.
     pub(super) fn entries(&self) -> [String; 2] {
         [self.http, self.https].map(|port| format!("127.0.0.1:{port}"))
+    }
+
+    /// Where its certificate is, which vouches for itself.
+    pub(super) fn certificate(&self) -> String {
+        self.folder.join(CERTIFICATE).display().to_string()
     }
 
     fn wait_until_it_answers(&mut self) -> Result<()> {
@@ -117,19 +127,26 @@ fn make_certificate(folder: &Path) -> Result<()> {
         .args([
             "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1",
         ])
-        .args(["-subj", "/CN=127.0.0.1", "-keyout"])
+        .args(["-subj", "/CN=127.0.0.1", "-addext", NAMES])
+        // That of an authority would not be taken for a server's.
+        .args(["-addext", "basicConstraints=critical,CA:FALSE", "-keyout"])
         .arg(folder.join("key.pem"))
         .arg("-out")
-        .arg(folder.join("certificate.pem"));
+        .arg(folder.join(CERTIFICATE));
     bounded::output(&mut openssl, START)?.success()?;
     Ok(())
 }
 
-fn free_ports() -> Result<[u16; 2]> {
-    let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-    // Both at once, or the second might be the first again.
-    let (first, second) = (listen()?, listen()?);
-    Ok([first.local_addr()?.port(), second.local_addr()?.port()])
+/// Ports that nobody listens at in this moment.
+pub(super) fn free_ports<const N: usize>() -> Result<[u16; N]> {
+    let listen = |_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    // All at once, or the second might be the first again.
+    let listeners: Vec<TcpListener> = (0..N).map(listen).collect::<Result<_, _>>()?;
+    let mut ports = [0; N];
+    for (port, listener) in ports.iter_mut().zip(&listeners) {
+        *port = listener.local_addr()?.port();
+    }
+    Ok(ports)
 }
 
 fn nginx(folder: &Path) -> Result<Child> {
@@ -151,21 +168,20 @@ fn nginx(folder: &Path) -> Result<Child> {
 
 /// Everything is in `folder`, so that any user can run it. Without a master
 /// there is one process to end.
-fn configuration(folder: &Path, http: u16, https: u16) -> String {
+fn configuration(folder: &Path, [http, https, h2]: [u16; 3]) -> String {
     let folder = folder.display();
     format!(
         "daemon off; master_process off; pid {folder}/nginx.pid;
 events {{ worker_connections 2048; }}
 http {{
   access_log off; sendfile on; keepalive_requests 10000000; root {folder};
+  ssl_certificate {folder}/{CERTIFICATE}; ssl_certificate_key {folder}/key.pem;
   client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
   fastcgi_temp_path {folder}/fastcgi; uwsgi_temp_path {folder}/uwsgi;
   scgi_temp_path {folder}/scgi;
   server {{ listen 127.0.0.1:{http}; }}
-  server {{
-    listen 127.0.0.1:{https} ssl;
-    ssl_certificate {folder}/certificate.pem; ssl_certificate_key {folder}/key.pem;
-  }}
+  server {{ listen 127.0.0.1:{https} ssl; }}
+  server {{ listen 127.0.0.1:{h2} ssl http2; }}
 }}
 "
     )

@@ -10,7 +10,6 @@ mod personality;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    ringfence_sys::prepare_heap();
     let arguments: Vec<_> = std::env::args_os().collect();
     personality::of(arguments.first()).start(arguments)
 }

@@ -181,7 +181,7 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
         judge,
         intercept: request.egress.intercept,
         proxy_user: request.egress.proxy_user.clone(),
-        trust: request.policy.intercepts().then(TrustPlan::default),
+        trust: request.policy.intercepts().then_some(TrustPlan),
         given,
         stand_ins: stand_ins.variables,
     })?;

@@ -235,7 +235,7 @@ impl Plan {
             &files,
             &ids,
             request.given,
-            trust.as_ref(),
+            trust,
             &mut late,
         )?);
         Ok(Self {

@@ -5,15 +5,11 @@
 //! no copy of its key. So a plan only says where the files go; what is in them
 //! comes later, from the [`Attendant`](crate::Attendant).
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Asks for a sandbox in which an authority of its own is trusted.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TrustPlan {
-    /// Files with trusted certificates, beside those that distributions have,
-    /// that programs inside find replaced.
-    pub bundles: Vec<PathBuf>,
-}
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TrustPlan;
 
 /// The certificates, in the forms that programs read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,9 +86,8 @@ const JAVA_STORES: [&str; 3] = [
 ];
 
 /// Files of the host that are replaced inside, where they are there.
-pub(crate) fn replaced(plan: &TrustPlan) -> impl Iterator<Item = (&Path, TrustFile)> {
-    let further = plan.bundles.iter().map(PathBuf::as_path);
-    let bundles = BUNDLES.iter().map(Path::new).chain(further);
+pub(crate) fn replaced() -> impl Iterator<Item = (&'static Path, TrustFile)> {
+    let bundles = BUNDLES.iter().map(Path::new);
     let stores = JAVA_STORES.iter().map(Path::new);
     bundles
         .map(|path| (path, TrustFile::Bundle))
@@ -116,6 +111,9 @@ const INSTEAD: [&str; 14] = [
     "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
     "HTTPLIB2_CA_CERTS",
 ];
+/// The folder that is read instead of the usual one. OpenSSL finds nothing in
+/// ours, where no name is a hash, and reads its file.
+const FOLDER_INSTEAD: &str = "SSL_CERT_DIR";
 /// Variables whose file is read as well.
 const AS_WELL: [&str; 2] = ["NODE_EXTRA_CA_CERTS", "DENO_CERT"];
 const JAVA_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
@@ -123,6 +121,7 @@ const JAVA_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 /// Tells programs of the certificates, beside what `variables` say already.
 pub(crate) fn tell(variables: &mut Vec<(&'static str, String)>) {
     variables.extend(INSTEAD.map(|name| (name, TrustFile::Bundle.path())));
+    variables.push((FOLDER_INSTEAD, OWN_FOLDER.to_owned()));
     variables.extend(AS_WELL.map(|name| (name, TrustFile::Authority.path())));
     let options = java_options();
     match variables.iter_mut().find(|(name, _)| *name == JAVA_OPTIONS) {
@@ -173,14 +172,5 @@ mod tests {
              -Djavax.net.ssl.trustStorePassword=changeit"
         ));
         assert_eq!(told(Vec::new(), JAVA_OPTIONS), [java_options()]);
-    }
-
-    #[test]
-    fn further_files_are_replaced_too() {
-        let plan = TrustPlan {
-            bundles: vec!["/opt/made-up/roots.pem".into()],
-        };
-        let mut all = replaced(&plan);
-        assert!(all.any(|found| found == (Path::new("/opt/made-up/roots.pem"), TrustFile::Bundle)));
     }
 }

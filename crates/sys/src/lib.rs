@@ -10,7 +10,6 @@
 mod address;
 mod caps;
 mod environ;
-mod heap;
 mod helper;
 mod idmap;
 mod interfaces;
@@ -39,7 +38,6 @@ pub use crate::caps::{
     raise_permitted as raise_permitted_capabilities,
 };
 pub use crate::environ::{environment_where, scrub_environment};
-pub use crate::heap::prepare_heap;
 pub use crate::helper::end_with_parent;
 pub use crate::idmap::{IdMap, IdMapping, write_maps_of, write_own_maps};
 pub use crate::interfaces::own_addresses;

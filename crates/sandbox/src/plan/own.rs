@@ -36,7 +36,7 @@ pub(super) fn overlays(
     files: &Files,
     ids: &Ids,
     given: Vec<GivenFile>,
-    trust: Option<&TrustPlan>,
+    trust: Option<TrustPlan>,
     late: &mut LateFiles,
 ) -> Result<Vec<Overlay>, PlanError> {
     check(&given)?;
@@ -54,8 +54,8 @@ pub(super) fn overlays(
         path: OWN_FOLDER.into(),
         content: Content::Own(content),
     }];
-    if let Some(trust) = trust {
-        overlays.extend(replacements(files, trust, late)?);
+    if trust.is_some() {
+        overlays.extend(replacements(files, late)?);
     }
     Ok(overlays)
 }
@@ -115,13 +115,9 @@ fn is_free(files: &Files, ids: &Ids) -> bool {
 }
 
 /// Of files with trusted certificates that the view shows.
-fn replacements(
-    files: &Files,
-    trust: &TrustPlan,
-    late: &mut LateFiles,
-) -> Result<Vec<Overlay>, PlanError> {
+fn replacements(files: &Files, late: &mut LateFiles) -> Result<Vec<Overlay>, PlanError> {
     let mut found: Vec<Overlay> = Vec::new();
-    for (path, file) in trust::replaced(trust) {
+    for (path, file) in trust::replaced() {
         let Some(place) = Place::find(path)?.filter(|place| !place.is_folder) else {
             continue;
         };

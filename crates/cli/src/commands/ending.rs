@@ -16,6 +16,24 @@ const LIFTED_BY_AN_ENTRY: [Reason; 3] = [
 /// What the sandbox refuses connections with that has no network at all.
 const CLOSED: &str = "network is closed";
 
+/// Reasons of connections that are looked into which nothing in a policy lifts,
+/// and what to do about them.
+const REMEDIES: [(&[&str], &str); 3] = [
+    (
+        &["client-distrusts", "client-hung-up"],
+        "the client did not take the sandbox's certificate: have it read the file in $SSL_CERT_FILE, \
+         or leave its host without credential and without rules for methods and paths",
+    ),
+    (
+        &["upstream-certificate"],
+        "to trust the authority that signed the server's certificate: --authority FILE",
+    ),
+    (
+        &["placeholder-elsewhere"],
+        "a placeholder is of use only in requests to the hosts of its credential",
+    ),
+];
+
 /// What to do about refusals, in the words of a command line.
 pub(crate) struct Advice {
     /// Where all of them are told.
@@ -156,5 +174,45 @@ pub(crate) fn show_refusals(report: &Report, advice: &Advice) {
     lines.dedup();
     for line in lines.iter().take(MOST_SHOWN) {
         output::tell!("  to allow: {line}");
+    }
+    for remedy in remedies(&report.refusals) {
+        output::tell!("  {remedy}");
+    }
+}
+
+/// What to do about refusals that no rule lifts, once for each.
+fn remedies(refusals: &[Refusal]) -> impl Iterator<Item = &'static str> {
+    let is_met = |code: &str| {
+        let mut rules = refusals.iter().map(|refusal| refusal.rule.as_str());
+        rules.any(|rule| rule.split(':').next() == Some(code))
+    };
+    let met = REMEDIES
+        .iter()
+        .filter(move |(codes, _)| codes.iter().any(|code| is_met(code)));
+    met.map(|(_, remedy)| *remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remedy_is_told_once() {
+        let refused = |rule: &str, subject: &str| Refusal {
+            kind: RefusalKind::Network,
+            operation: "connect".to_owned(),
+            subject: subject.to_owned(),
+            rule: rule.to_owned(),
+            count: 1,
+        };
+        let refusals = [
+            refused("client-distrusts", "a.test:443"),
+            refused("client-hung-up", "b.test:443"),
+            refused("not-in-allowlist", "c.test:443"),
+        ];
+        let told: Vec<_> = remedies(&refusals).collect();
+        assert_eq!(told.len(), 1);
+        assert!(told[0].contains("$SSL_CERT_FILE"));
+        assert_eq!(remedies(&refusals[2..]).count(), 0);
     }
 }

@@ -13,7 +13,7 @@ mod programs;
 mod raw;
 mod transfers;
 
-use ringfence_audit::{Closed, Decided, Event, EventKind, Verdict, Via};
+use ringfence_audit::{Closed, Decided, Event, EventKind, Group, Verdict, Via};
 use ringfence_testkit::{Folder, Internet, Outcome, Program};
 
 use super::internet::Online;
@@ -161,6 +161,21 @@ impl Run {
     /// The decisions but those about lookups.
     pub(crate) fn decisions(&self) -> impl Iterator<Item = &Decided> {
         self.all_decisions().filter(|made| made.via != Via::Dns)
+    }
+
+    /// How often something was refused for this reason, with what was only
+    /// counted: many that are alike are not written one by one.
+    pub(crate) fn refusals(&self, reason: &str) -> u64 {
+        let is_it = |group: &Group| {
+            let code = group.reason.as_ref().map(ToString::to_string);
+            group.verdict == Verdict::Refused && code.as_deref() == Some(reason)
+        };
+        let counts = self.events.iter().map(|event| match &event.kind {
+            EventKind::Decision(made) if is_it(&Group::of_decision(made)) => 1,
+            EventKind::Summary(summary) if is_it(&summary.group) => summary.count,
+            _ => 0,
+        });
+        counts.sum()
     }
 
     /// The names that someone asked for and whose lookup had this verdict.

@@ -245,11 +245,8 @@ impl Bound {
         for (heard, said) in heard.iter().zip(all) {
             assert_ne!(heard.status, 200, "{said:?}: {heard:?}");
         }
-        let told = run.told();
-        let refused = told
-            .iter()
-            .filter(|one| one.ends_with(" placeholder-elsewhere"));
-        assert_eq!(refused.count(), all.len(), "{told:#?}");
+        let refused = run.refusals("placeholder-elsewhere");
+        assert_eq!(refused, all.len() as u64, "{:#?}", run.told());
     }
 }
 

@@ -101,7 +101,7 @@ struct Prepared {
     changes: Option<Changes>,
     secrets: SecretSettings,
     placeholders: Vec<Placeholder>,
-    surroundings: Surroundings,
+    surroundings: Option<Surroundings>,
 }
 
 /// A way out in use.
@@ -139,12 +139,12 @@ impl Prepared {
 
     /// Opens the vault, if the policy has credentials.
     fn credentials(&mut self) -> Result<Option<Credentials>, EgressError> {
-        let wanted = self.policy.credentials();
-        if wanted.is_empty() {
+        let Some(surroundings) = &self.surroundings else {
             return Ok(None);
-        }
+        };
+        let wanted = self.policy.credentials();
         let settings = std::mem::take(&mut self.secrets);
-        let vault = HostVault::open(wanted, &self.surroundings, settings)?;
+        let vault = HostVault::open(wanted, surroundings, settings)?;
         Ok(Some(Credentials {
             vault: Arc::new(vault),
             placeholders: std::mem::take(&mut self.placeholders),
@@ -200,7 +200,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) policy: &'a Resolved<Policy>,
     pub(crate) request: EgressRequest,
     pub(crate) placeholders: Vec<Placeholder>,
-    pub(crate) surroundings: Surroundings,
+    /// Where the policy has credentials.
+    pub(crate) surroundings: Option<Surroundings>,
     /// Made once the sandbox is: see [`Opening::trust`].
     pub(crate) authority: Option<Arc<Authority>>,
 }

@@ -143,24 +143,13 @@ impl RunError {
 /// Runs the command to its end.
 pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
     let started = Instant::now();
-    let most_output = request.policy.limits().output.as_ref();
-    let most_output = most_output.map(|size| size.value.bytes());
     let judge = Judge::choose(request.weaker);
-    let arranged = arrange_streams(request.terminal)?
-        .limited(most_output)
-        .and_then(|arranged| arranged.judged_by(judge))
-        .map_err(RunError::Supervise)?;
+    let arranged = arranged(&request, judge)?;
     let words: Vec<String> = request
         .command
         .iter()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    let time_limit = request
-        .policy
-        .limits()
-        .time
-        .as_ref()
-        .map(|time| time.value.as_duration());
     let stand_ins = StandIns::of(request.policy, &|name| std::env::var_os(name))?;
     // Before the plan, which hides what is there.
     let evidence = Evidence::open(request.policy.audit().value, request.audit)?;
@@ -185,11 +174,8 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
         given,
         stand_ins: stand_ins.variables,
     })?;
-    // The working folder in any case: another run may have written there.
-    let writable = plan.writable().chain([request.working_folder.as_path()]);
-    let writable: Vec<PathBuf> = writable.map(Path::to_path_buf).collect();
     // Before the command starts, so that no signal can come in between.
-    let supervisor = Supervisor::prepare(time_limit.and_then(|limit| started.checked_add(limit)))?;
+    let supervisor = Supervisor::prepare(deadline(request.policy, started))?;
     let placeholders = stand_ins.placeholders.clone();
     let mut start = Start {
         policy: request.policy,
@@ -200,12 +186,12 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
             policy: request.policy,
             request: request.egress,
             placeholders: stand_ins.placeholders,
-            surroundings: Surroundings {
-                home: request.host.home.clone(),
-                path: std::env::var_os("PATH"),
-                writable: WritablePlaces::new(writable),
-                masked: masked_files(request.policy),
-            },
+            surroundings: surroundings(
+                request.policy,
+                request.host,
+                &plan,
+                &request.working_folder,
+            ),
             authority: None,
         }),
         evidence: &evidence,
@@ -233,10 +219,41 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
     Ok(report)
 }
 
-/// Files that are shown inside without the secret in them.
-fn masked_files(policy: &Resolved<Policy>) -> Vec<PathBuf> {
-    let files = policy.filesystem().masked.iter();
-    files.map(|file| file.path.clone()).collect()
+/// The standard streams, as the policy and the judge of calls have them.
+fn arranged(request: &RunRequest<'_>, judge: Judge) -> Result<Arranged, RunError> {
+    let most_output = request.policy.limits().output.as_ref();
+    let most_output = most_output.map(|size| size.value.bytes());
+    arrange_streams(request.terminal)?
+        .limited(most_output)
+        .and_then(|arranged| arranged.judged_by(judge))
+        .map_err(RunError::Supervise)
+}
+
+/// When the policy ends a run that started then.
+fn deadline(policy: &Resolved<Policy>, started: Instant) -> Option<Instant> {
+    let limit = policy.limits().time.as_ref()?;
+    started.checked_add(limit.value.as_duration())
+}
+
+/// What the sources of secrets have to know, where there are any.
+fn surroundings(
+    policy: &Resolved<Policy>,
+    host: &Host,
+    plan: &Plan,
+    working_folder: &Path,
+) -> Option<Surroundings> {
+    if policy.credentials().is_empty() {
+        return None;
+    }
+    // The working folder in any case: another run may have written there.
+    let writable = plan.writable().chain([working_folder]);
+    let masked = policy.filesystem().masked.iter();
+    Some(Surroundings {
+        home: host.home.clone(),
+        path: std::env::var_os("PATH"),
+        writable: WritablePlaces::new(writable.map(Path::to_path_buf)),
+        masked: masked.map(|file| file.path.clone()).collect(),
+    })
 }
 
 /// A run while its sandbox is made.

@@ -181,7 +181,7 @@ mod tests {
     impl Place {
         fn new() -> Self {
             let place = Self(tempfile::tempdir().unwrap());
-            std::fs::create_dir_all(place.path("work/sub")).unwrap();
+            std::fs::create_dir_all(place.path("project/sub")).unwrap();
             std::fs::create_dir(place.path("safe")).unwrap();
             place
         }
@@ -191,28 +191,28 @@ mod tests {
         }
 
         fn way(&self, path: impl AsRef<Path>) -> Way {
-            WritablePlaces::new([self.path("work")]).way(path.as_ref())
+            WritablePlaces::new([self.path("project")]).way(path.as_ref())
         }
     }
 
     #[test]
     fn g4_a_way_through_a_writable_place_is_known() {
         let place = Place::new();
-        symlink(place.path("work/sub"), place.path("safe/in")).unwrap();
-        symlink(place.path("safe"), place.path("work/out")).unwrap();
-        symlink("../work/out", place.path("safe/round")).unwrap();
-        let relative = place.path("work/x");
+        symlink(place.path("project/sub"), place.path("safe/in")).unwrap();
+        symlink(place.path("safe"), place.path("project/out")).unwrap();
+        symlink("../project/out", place.path("safe/round")).unwrap();
+        let relative = place.path("project/x");
         for path in [
-            place.path("work"),
-            place.path("work/sub/none/such"),
-            place.path("work/../safe"),
+            place.path("project"),
+            place.path("project/sub/none/such"),
+            place.path("project/../safe"),
             place.path("safe/in/x"),
             place.path("safe/round/x"),
             relative.strip_prefix("/").unwrap().to_owned(),
         ] {
             assert!(place.way(&path).changeable.is_some(), "{path:?}");
         }
-        for path in ["safe", "safe/none/such", "safe/../safe/x", "working"] {
+        for path in ["safe", "safe/none/such", "safe/../safe/x", "projecting"] {
             assert_eq!(place.way(place.path(path)).changeable, None, "{path}");
         }
     }
@@ -220,24 +220,32 @@ mod tests {
     #[test]
     fn a_way_ends_where_the_kernel_would() {
         let place = Place::new();
-        symlink("../safe", place.path("work/out")).unwrap();
+        symlink("../safe", place.path("project/out")).unwrap();
         symlink(place.path("safe/loop"), place.path("safe/loop")).unwrap();
-        let way = place.way(place.path("work/out/../safe/x"));
+        let way = place.way(place.path("project/out/../safe/x"));
         assert_eq!(way.end, place.path("safe/x"));
-        assert_eq!(way.changeable_link, Some(place.path("work/out")));
+        assert_eq!(way.changeable_link, Some(place.path("project/out")));
         assert_eq!(
             place.way(place.path("safe/loop")).end,
             place.path("safe/loop")
         );
-        assert_eq!(place.way(place.path("work/sub/file")).changeable_link, None);
+        assert_eq!(
+            place.way(place.path("project/sub/file")).changeable_link,
+            None
+        );
     }
 
     #[test]
     fn g4_a_place_is_known_again_by_another_name() {
         let place = Place::new();
-        let mut places = WritablePlaces::new([place.path("work")]);
+        let mut places = WritablePlaces::new([place.path("project")]);
         places.0[0].path = "/spelled/otherwise".into();
-        assert!(places.way(&place.path("work/sub/x")).changeable.is_some());
+        assert!(
+            places
+                .way(&place.path("project/sub/x"))
+                .changeable
+                .is_some()
+        );
         assert_eq!(places.way(&place.path("safe/x")).changeable, None);
     }
 

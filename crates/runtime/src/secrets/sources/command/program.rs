@@ -188,7 +188,7 @@ mod tests {
     impl Place {
         fn new() -> Self {
             let place = Self(tempfile::tempdir().unwrap());
-            for folder in ["home/bin", "work/bin", "work/my lib"] {
+            for folder in ["home/bin", "project/bin", "project/my lib"] {
                 std::fs::create_dir_all(place.path(folder)).unwrap();
             }
             place
@@ -212,7 +212,7 @@ mod tests {
             Surroundings {
                 home: self.path("home"),
                 path: Some(path.into()),
-                writable: WritablePlaces::new([self.path("work")]),
+                writable: WritablePlaces::new([self.path("project")]),
                 masked: Vec::new(),
             }
         }
@@ -220,7 +220,7 @@ mod tests {
         fn find(&self, argv: &[&str]) -> Result<Program, ProgramError> {
             let path = format!(
                 "{}:bin:.::{}:/usr/bin:/bin",
-                self.text("work/bin"),
+                self.text("project/bin"),
                 self.text("home/bin")
             );
             let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn g4_folders_that_code_inside_writes_to_are_not_searched() {
         let place = Place::new();
-        place.program("work/bin/get-token", "#!/bin/sh\n");
+        place.program("project/bin/get-token", "#!/bin/sh\n");
         assert_eq!(
             place.find(&["get-token"]).unwrap_err(),
             ProgramError::NotFound
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(found.file, place.path("home/bin/get-token"));
         let kept = format!("{}:/usr/bin:/bin", place.text("home/bin"));
         assert_eq!(found.path, OsString::from(kept));
-        symlink(place.path("work/bin"), place.path("home/alias")).unwrap();
+        symlink(place.path("project/bin"), place.path("home/alias")).unwrap();
         let alias = place.text("home/alias");
         let found = Program::find(&["get-token".into()], &place.around(&alias));
         assert_eq!(found.unwrap_err(), ProgramError::NotFound);
@@ -250,26 +250,26 @@ mod tests {
     #[test]
     fn g4_a_program_that_code_inside_can_change_is_refused() {
         let place = Place::new();
-        place.program("work/tool", "#!/bin/sh\n");
-        symlink(place.path("work/tool"), place.path("home/bin/tool")).unwrap();
-        symlink("/bin/sh", place.path("work/sh")).unwrap();
+        place.program("project/tool", "#!/bin/sh\n");
+        symlink(place.path("project/tool"), place.path("home/bin/tool")).unwrap();
+        symlink("/bin/sh", place.path("project/sh")).unwrap();
         for program in [
-            "work/tool",
-            "work/not/there/yet",
+            "project/tool",
+            "project/not/there/yet",
             "home/bin/tool",
-            "work/sh",
+            "project/sh",
         ] {
             let error = place.find(&[&place.text(program)]).unwrap_err();
             assert!(matches!(error, ProgramError::Program(_)), "{program}");
         }
         let error = place.find(&["tool"]).unwrap_err();
-        assert_eq!(error, ProgramError::Program(place.path("work")));
+        assert_eq!(error, ProgramError::Program(place.path("project")));
     }
 
     #[test]
     fn g4_so_is_one_with_an_interpreter_that_it_can_change() {
         let place = Place::new();
-        let (python, script) = (place.text("work/bin/python"), place.text("home/bin/one"));
+        let (python, script) = (place.text("project/bin/python"), place.text("home/bin/one"));
         place.program("home/bin/one", &format!("#! {python} -I\nprint()\n"));
         place.program("home/bin/two", &format!("#!{script}\n"));
         place.program("home/bin/three", &format!("#!/usr/bin/env {python}\n"));
@@ -282,10 +282,10 @@ mod tests {
     #[test]
     fn g4_so_is_one_with_an_argument_that_it_can_change() {
         let place = Place::new();
-        symlink(place.path("work/token"), place.path("home/link")).unwrap();
-        let work = place.text("work");
+        symlink(place.path("project/token"), place.path("home/link")).unwrap();
+        let work = place.text("project");
         for word in [
-            place.text("work/token.py"),
+            place.text("project/token.py"),
             place.text("home/link"),
             work.clone(),
             work.trim_start_matches('/').to_owned(),
@@ -293,14 +293,14 @@ mod tests {
             format!("-I{work}/lib"),
             format!("cat /etc/x; . \"{work}/x\""),
             format!("'{work}/my lib/x'"),
-            "~/../work/x".to_owned(),
-            "$HOME/../work/x".to_owned(),
+            "~/../project/x".to_owned(),
+            "$HOME/../project/x".to_owned(),
             "cat ${HOME}/link".to_owned(),
         ] {
             let error = place.find(&["sh", "-c", &word]).unwrap_err();
             assert!(matches!(error, ProgramError::Argument(_)), "{word}");
         }
-        let harmless = ["-c", "cat $HOME/x ~/x", "https://h.test/work", "work"];
+        let harmless = ["-c", "cat $HOME/x ~/x", "https://h.test/project", "project"];
         for word in harmless {
             place.find(&["sh", word]).unwrap();
         }
@@ -310,7 +310,7 @@ mod tests {
     fn g4_so_is_one_whose_home_folder_it_can_change() {
         let place = Place::new();
         let mut around = place.around("/usr/bin:/bin");
-        for home in [place.path("work"), place.path("work/bin")] {
+        for home in [place.path("project"), place.path("project/bin")] {
             around.home = home;
             let error = Program::find(&["sh".into()], &around).unwrap_err();
             assert!(matches!(error, ProgramError::Home(_)) && error.is_unsafe());

@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::origin::Origin;
 use crate::policy::{Policy, Resolved};
 
-pub use attach::{Attachment, CredentialView, attachments, judges_paths};
+pub use attach::{Attachment, CredentialView, attachments, binds, judges_paths};
 pub use explain::{Explanation, explain};
 pub use reason::Reason;
 pub use request::{Request, RequestView};

@@ -35,8 +35,8 @@ pub use credential::{
 };
 pub use decide::{
     Attachment, Considered, CredentialView, Decision, Effect, Explanation, ListName, Outcome,
-    Reason, Request, RequestView, Suggestion, SuggestionFormat, Verdict, attachments, decide,
-    explain, judges_paths,
+    Reason, Request, RequestView, Suggestion, SuggestionFormat, Verdict, attachments, binds,
+    decide, explain, judges_paths,
 };
 pub use environment::{EnvError, Environment};
 pub use filesystem::{Filesystem, MaskedFile, ProtectedName, ReadScope};

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use ringfence_policy::Scheme;
+use ringfence_policy::{Scheme, binds};
 
 use super::{Exit, Tracked};
 use crate::attempt::Attempt;
@@ -39,16 +39,6 @@ impl Exit {
     /// Whether requests in clear to where `attempt` leads may get a secret, so
     /// that they must be looked into like those over TLS.
     pub(crate) fn binds_in_clear(&self, attempt: &Attempt) -> bool {
-        let policy = self.policy.borrow();
-        let bindings = policy
-            .credentials()
-            .iter()
-            .flat_map(|credential| &credential.value.bindings);
-        let mut in_clear = bindings.filter(|binding| binding.scheme == Scheme::Http);
-        let name = attempt.target.name();
-        name.is_some_and(|name| {
-            in_clear
-                .any(|binding| binding.ports.contains(attempt.port) && binding.host.matches(name))
-        })
+        binds(&self.policy.borrow(), &attempt.request(), Scheme::Http)
     }
 }

@@ -62,6 +62,12 @@ pub fn judges_paths(policy: &Resolved<Policy>, request: &Request<'_>) -> bool {
     ruled || about(policy, request).any(|(_, binding)| binding.paths.is_some())
 }
 
+/// True when some credential is bound to the request's host and port for what travels by `scheme`,
+/// whatever its method and path.
+pub fn binds(policy: &Resolved<Policy>, request: &Request<'_>, scheme: Scheme) -> bool {
+    about(policy.inner(), request).any(|(_, binding)| binding.scheme == scheme)
+}
+
 /// True when some credential is bound to the request's host and port.
 pub(super) fn is_bound(policy: &Policy, request: &Request<'_>) -> bool {
     about(policy, request).next().is_some()

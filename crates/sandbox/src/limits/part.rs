@@ -21,8 +21,8 @@ const PERIOD: u64 = 100_000;
 /// The sandbox's first process is not the command's, and counts nevertheless.
 pub(crate) const OWN_TASKS: u64 = 1;
 /// How often the removal of a group is tried, with a longer wait each time:
-/// about a second in all.
-const MOST_TRIES: u32 = 45;
+/// about five seconds in all, which only a crowded machine ever takes.
+const MOST_TRIES: u32 = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Version {

@@ -117,9 +117,9 @@ impl Ground {
     #[track_caller]
     pub(super) fn is_clean_after(&self, ended: &Ended) {
         let left = inhabitants(self.folder.text(), None);
-        assert!(left.is_empty(), "processes are left: {left:?}");
+        assert!(left.is_empty(), "processes are left: {left:?}\n{ended}");
         let groups = groups_of(ended.supervisor);
-        assert!(groups.is_empty(), "groups are left: {groups:?}");
+        assert!(groups.is_empty(), "groups are left: {groups:?}\n{ended}");
     }
 
     /// The processes inside that are alive.

@@ -45,6 +45,7 @@ pub(super) async fn attach(
 ) -> Result<Attached, Answer> {
     let exit = &connection.exit;
     let Some(keeper) = exit.keeper() else {
+        refuse_unkept(attempt, connection)?;
         exit.admit_with(attempt, None)?;
         return Ok(Attached {
             draft,
@@ -75,6 +76,34 @@ pub(super) async fn attach(
     }
     let phrase = "the policy changes all the time";
     Err(Answer::failed(StatusCode::SERVICE_UNAVAILABLE, phrase))
+}
+
+/// A policy that came later may bind secrets in a sandbox that keeps none.
+fn refuse_unkept(attempt: &Attempt, connection: &Intercepted) -> Result<(), Answer> {
+    let policy = connection.exit.policy();
+    let bound = attachments(&policy, &attempt.request(), connection.scheme);
+    match bound.first() {
+        Some(one) => {
+            connection.exit.admit_first(attempt)?;
+            let why = "this run started without credentials";
+            Err(unavailable(
+                &one.credential.service,
+                why,
+                attempt,
+                connection,
+            ))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The request does not leave without what it needs, nor with a placeholder
+/// instead.
+fn unavailable(service: &str, why: &str, attempt: &Attempt, connection: &Intercepted) -> Answer {
+    let phrase = format!("the credential {service} is not available: {why}");
+    let exit = &connection.exit;
+    let refused = exit.refuse(attempt, "credential-unavailable", &phrase);
+    Answer::refused_as(StatusCode::BAD_GATEWAY, &refused)
 }
 
 struct Attaching<'a> {
@@ -201,13 +230,8 @@ impl Attaching<'_> {
         Ok((draft, put))
     }
 
-    /// The request does not leave without what it needs, nor with a
-    /// placeholder instead.
     fn unavailable(&self, service: &str, why: &str) -> Answer {
-        let phrase = format!("the credential {service} is not available: {why}");
-        let exit = &self.connection.exit;
-        let refused = exit.refuse(self.attempt, "credential-unavailable", &phrase);
-        Answer::refused_as(StatusCode::BAD_GATEWAY, &refused)
+        unavailable(service, why, self.attempt, self.connection)
     }
 }
 

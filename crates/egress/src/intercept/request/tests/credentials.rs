@@ -48,6 +48,25 @@ fn g5_each_kind_of_credential_is_put_where_it_belongs() {
 }
 
 #[test]
+fn g5_what_a_later_policy_binds_does_not_leave_a_run_without_credentials() {
+    run(async {
+        let answer = |_: Request<Incoming>| says("reached".to_owned());
+        let rig = Rig::under(
+            |port| policy(port, "bearer: true"),
+            Settings::default(),
+            Box::new(answer),
+        )
+        .await;
+        rig.serve(A, H1);
+        let mut client = rig.client("a.test", H1).await;
+        let (status, body) = client.get("a.test", rig.yard.port, "/").await;
+        assert_eq!(status, 502, "{body}");
+        assert!(body.contains("started without credentials"), "{body}");
+        assert_eq!(rig.refused(), ["credential-unavailable"]);
+    });
+}
+
+#[test]
 fn g5_what_a_request_carries_itself_is_left_alone_unless_told() {
     run(async {
         let own = "Bearer of-the-client-itself";

@@ -18,6 +18,8 @@ use crate::run::RunError;
 const GRACE: Duration = Duration::from_secs(2);
 /// For the init to report the end after everything was killed.
 const LAST_WORD: Duration = Duration::from_secs(1);
+/// A command that runs for so long may run for hours.
+const SETTLED: Duration = Duration::from_millis(200);
 
 /// Signals that are passed on to the command.
 const PASSED_ON: [Signal; 8] = [
@@ -69,6 +71,7 @@ impl Supervisor {
             signals: self.signals,
             timer,
             next_check: after(running.next_limit_check()),
+            settles: after(Some(SETTLED)),
             relay,
             end: End::new(),
         }
@@ -96,6 +99,8 @@ struct Watch<'a> {
     timer: Timer,
     /// When to look at the limits again.
     next_check: Option<Instant>,
+    /// When what was needed to start is let go.
+    settles: Option<Instant>,
     relay: Option<Relay<'a>>,
     end: End,
 }
@@ -115,6 +120,14 @@ impl Watch<'_> {
             self.take_signals();
             self.look_at_limits();
             self.keep_time();
+            self.settle();
+        }
+    }
+
+    fn settle(&mut self) {
+        if self.settles.is_some_and(|at| Instant::now() >= at) {
+            self.settles = None;
+            ringfence_sys::release_code();
         }
     }
 
@@ -264,7 +277,7 @@ impl Watch<'_> {
         let relayed = 2..fds.len();
         let seen = running.observations_fd();
         fds.extend(seen.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-        let next = [self.timer.next, self.next_check]
+        let next = [self.timer.next, self.next_check, self.settles]
             .into_iter()
             .flatten()
             .min();

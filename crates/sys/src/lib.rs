@@ -12,6 +12,7 @@ mod caps;
 mod environ;
 mod helper;
 mod idmap;
+mod image;
 mod interfaces;
 mod keyring;
 mod landlock;
@@ -40,6 +41,7 @@ pub use crate::caps::{
 pub use crate::environ::{environment_where, scrub_environment};
 pub use crate::helper::end_with_parent;
 pub use crate::idmap::{IdMap, IdMapping, write_maps_of, write_own_maps};
+pub use crate::image::release_code;
 pub use crate::interfaces::own_addresses;
 pub use crate::keyring::join_fresh_session_keyring;
 pub use crate::landlock::{FsAccess, LandlockRule, landlock_abi, restrict_with_landlock};

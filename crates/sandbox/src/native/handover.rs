@@ -74,11 +74,12 @@ pub(super) fn hand_over(
         }
         return Ok(listener);
     }
-    let number = receive_number(from_command)?;
-    give_terminal()?;
+    // While the command's process prepares itself.
     if observe::sees_refusals(plan.audit_level()) {
         sys::seccomp::install(&filters::hardening()).during(Step::Filter)?;
     }
+    let number = receive_number(from_command)?;
+    give_terminal()?;
     go()?;
     take_listener(command, from_command, number).map(Some)
 }

@@ -17,6 +17,8 @@ use crate::wire::{Ended, Event, Order};
 
 /// How long after its time a command is left to the supervisor.
 const MARGIN: Duration = Duration::from_secs(4);
+/// A command that runs for so long may run for hours.
+const SETTLED: Duration = Duration::from_millis(200);
 
 /// The init while the command runs.
 pub(super) struct Life<'a> {
@@ -32,6 +34,8 @@ pub(super) struct Life<'a> {
     watchdog: Watchdog,
     /// When everything is killed if the supervisor has not done so.
     last_moment: Option<Instant>,
+    /// When what was needed to start is let go.
+    settles: Option<Instant>,
 }
 
 /// What woke the init up.
@@ -69,6 +73,7 @@ impl<'a> Life<'a> {
             timed_out: false,
             watchdog: parts.watchdog,
             last_moment: None,
+            settles: Instant::now().checked_add(SETTLED),
         }
     }
 
@@ -98,8 +103,16 @@ impl<'a> Life<'a> {
                 self.collect();
             }
             self.keep_time();
+            self.settle();
         }
         self.end()
+    }
+
+    fn settle(&mut self) {
+        if self.settles.is_some_and(|at| Instant::now() >= at) {
+            self.settles = None;
+            sys::release_code();
+        }
     }
 
     fn wait(&self) -> Result<Awake, Errno> {
@@ -157,6 +170,7 @@ impl<'a> Life<'a> {
         let ends = [
             self.deadline,
             self.last_moment,
+            self.settles,
             self.desk.observer().and_then(Observer::due),
         ];
         looks.into_iter().chain(ends).flatten().min()

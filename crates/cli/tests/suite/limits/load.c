@@ -2,7 +2,8 @@
  * Loads on a sandbox, one per subcommand. Amounts are in MiB unless they are
  * called otherwise. Exit status: 0 all of it was had, 1 something was refused
  * (the name of the error is printed), 2 it could not be tried. A load that ends
- * in `hold` keeps what it has and waits for its end.
+ * in `hold` keeps what it has and waits for its end; one that ends in `linger`
+ * keeps it for a second after it was refused more.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,10 +33,14 @@ static long number(const char *text)
 	return strtol(text, NULL, 0);
 }
 
+static int lingers;
+
 static int refused(void)
 {
 	puts(strerrorname_np(errno));
 	fflush(stdout);
+	if (lingers)
+		sleep(1);
 	return 1;
 }
 
@@ -501,6 +506,7 @@ int main(int count, char **words)
 			continue;
 		if (count - 2 < loads[i].arguments)
 			break;
+		lingers = !strcmp(words[count - 1], "linger");
 		return loads[i].run(words + 2);
 	}
 	fprintf(stderr, "no such load, or too few arguments\n");

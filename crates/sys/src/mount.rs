@@ -134,12 +134,6 @@ pub fn procfs() -> Result<OwnedFd> {
     finish(&context, MountFlags::INERT)
 }
 
-/// As [`procfs`], whose files can be written: not to be attached.
-pub fn writable_procfs() -> Result<OwnedFd> {
-    let context = rustix::mount::fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    finish(&context, MountFlags::PLAIN)
-}
-
 /// A new, detached instance of the pseudo-terminal file system.
 pub fn devpts() -> Result<OwnedFd> {
     let context = rustix::mount::fsopen("devpts", FsOpenFlags::FSOPEN_CLOEXEC)?;

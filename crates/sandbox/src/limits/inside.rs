@@ -3,12 +3,13 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use ringfence_sys::Errno;
 use ringfence_sys::seccomp::{self, Action, Filter, Rule};
 use rustix::fs::{Mode, OFlags};
-use rustix::process::{DumpableBehavior, Resource, Rlimit};
+use rustix::process::{Resource, Rlimit};
 use rustix::thread::CpuSet;
 
 use super::files::errno_of;
@@ -19,6 +20,8 @@ const CPU_TIME_MARGIN: Duration = Duration::from_secs(5);
 /// What makes the command die before the sandbox's first process and before
 /// the user's own programs (proc(5): -1000 to 1000).
 const COMMAND_SCORE: i32 = 500;
+/// The longest text of a score, with room to see that it ends.
+const LONGEST_SCORE: usize = 16;
 
 /// Limits of the command's process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -87,18 +90,9 @@ pub(crate) struct OomScore {
 }
 
 impl OomScore {
-    /// For a process that nothing inside can look into yet.
-    pub(crate) fn open() -> Result<Self, Errno> {
-        // The files of a process that changed its ids are root's otherwise.
-        rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
-        let score = Self::read().map_err(|error| errno_of(&error));
-        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-        score
-    }
-
-    fn read() -> std::io::Result<Self> {
-        // Not from where all can see it: there it is read-only.
-        let processes = ringfence_sys::writable_procfs()?;
+    /// That of the calling process, which has its first ids yet. `processes`
+    /// is the host's `/proc`: the sandbox's own is read-only.
+    pub(crate) fn open(processes: BorrowedFd<'_>) -> std::io::Result<Self> {
         let file = rustix::fs::openat(
             processes,
             "self/oom_score_adj",
@@ -106,7 +100,7 @@ impl OomScore {
             Mode::empty(),
         )?;
         let mut file = File::from(file);
-        let mut text = String::new();
+        let mut text = String::with_capacity(LONGEST_SCORE);
         file.read_to_string(&mut text)?;
         let own = text.trim().parse().unwrap_or(0);
         Ok(Self { file, own })
@@ -127,5 +121,11 @@ impl OomScore {
             .seek(SeekFrom::Start(0))
             .and_then(|_| self.file.write_all(score.to_string().as_bytes()))
             .map_err(|error| errno_of(&error))
+    }
+}
+
+impl AsFd for OomScore {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 }

@@ -7,6 +7,7 @@
 //! its listener will have, and the init takes it from there. Where nobody
 //! judges them there is no listener, and the process says so.
 
+use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 
 use ringfence_policy::AuditLevel;
@@ -28,6 +29,9 @@ const SHORTLY: rustix::time::Timespec = rustix::time::Timespec {
     tv_sec: 0,
     tv_nsec: 20_000,
 };
+
+/// Nanoseconds by which the init's clock may be late.
+const PRECISE: u64 = 1000;
 
 /// The filter of the init itself, unless the command would inherit it and has
 /// to get by without: see [`hand_over`].
@@ -74,7 +78,9 @@ pub(super) fn hand_over(
         }
         return Ok(listener);
     }
-    // While the command's process prepares itself.
+    // While the command's process prepares itself. The kernel may be late by
+    // more than what is waited for next, unless told not to.
+    rustix::thread::set_current_timer_slack(NonZeroU64::new(PRECISE)).during(Step::Listener)?;
     if observe::sees_refusals(plan.audit_level()) {
         sys::seccomp::install(&filters::hardening()).during(Step::Filter)?;
     }

@@ -4,7 +4,7 @@
 //! It runs nothing from the file system, holds no secret, and cannot be
 //! traced or signalled from inside.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ringfence_sys::{
     self as sys, Channel, Errno, FsAccess, LandlockRule, Pty, Received, Ring, SignalQueue,
@@ -29,14 +29,19 @@ use crate::limits::OomScore;
 use crate::plan::Plan;
 use crate::wire::{Event, Order, Step};
 
+/// What the supervisor hands to the init.
+pub(super) struct Handed<'a> {
+    pub(super) supervisor: &'a Channel,
+    pub(super) callers: Option<Channel>,
+    pub(super) ring: Option<Ring>,
+    /// The host's `/proc`, which is let go of at once.
+    pub(super) processes: Option<OwnedFd>,
+}
+
 /// The whole life of the init; returns its exit status.
-pub(super) fn run(
-    plan: &Plan,
-    supervisor: &Channel,
-    callers: Option<Channel>,
-    ring: Option<Ring>,
-) -> i32 {
-    match start(plan, supervisor, callers, ring) {
+pub(super) fn run(plan: &Plan, handed: Handed<'_>) -> i32 {
+    let supervisor = handed.supervisor;
+    match start(plan, handed) {
         Ok(life) => life.live(),
         Err(failure) => {
             let _ = tell(supervisor, &failure.event(), &[]);
@@ -45,16 +50,23 @@ pub(super) fn run(
     }
 }
 
-fn start<'a>(
-    plan: &'a Plan,
-    supervisor: &'a Channel,
-    callers: Option<Channel>,
-    ring: Option<Ring>,
-) -> Result<Life<'a>, Failure> {
+fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
+    let Handed {
+        supervisor,
+        callers,
+        ring,
+        processes,
+    } = handed;
     // Before anything else: the starter's variables are no business of ours.
     sys::scrub_environment();
     plan.limits().enter_group().during(Step::Group)?;
-    close_inherited(plan, supervisor, callers.as_ref(), ring.as_ref())?;
+    // Best effort: an init that is killed first is missed by the supervisor.
+    let mut score = processes.and_then(|processes| OomScore::open(processes.as_fd()).ok());
+    let kept = [
+        callers.as_ref().map(AsFd::as_fd),
+        score.as_ref().map(AsFd::as_fd),
+    ];
+    close_inherited(plan, supervisor, kept.into_iter().flatten(), ring.as_ref())?;
     let observer = Observer::new(plan, ring).during(Step::Channel)?;
     // What needs no ids comes first: started as root, the supervisor is busy
     // with them.
@@ -71,7 +83,6 @@ fn start<'a>(
     ground.build(plan.view(), plan.limits().watch.disk)?;
     sys::join_fresh_session_keyring().during(Step::Keyring)?;
     let roots = Roots::open(plan.guard().roots()).during(Step::OpenPlace)?;
-    let mut score = OomScore::open().ok();
     give_up_rights(plan)?;
     let pty = plan
         .wants_terminal()
@@ -91,7 +102,6 @@ fn start<'a>(
     let watchdog = Watchdog::new(plan.limits().watch).during(Step::Scratch)?;
     // As it is before anything is written.
     let storage = limited_storage(plan)?;
-    // Best effort: an init that is killed first is missed by the supervisor.
     score.as_mut().map(OomScore::raise);
     let (command, from_command) = handover::start_command(plan, pty.as_ref())?;
     score.as_mut().map(OomScore::restore);
@@ -152,16 +162,16 @@ fn lead_session(plan: &Plan, pty: &Pty) -> Result<(), Failure> {
 
 /// Lets go of every descriptor that the caller of ringfence had open: a folder
 /// among them would be a way round all mounts (as in CVE-2024-21626).
-fn close_inherited(
-    plan: &Plan,
-    supervisor: &Channel,
-    callers: Option<&Channel>,
-    ring: Option<&Ring>,
+fn close_inherited<'a>(
+    plan: &'a Plan,
+    supervisor: &'a Channel,
+    others: impl Iterator<Item = BorrowedFd<'a>>,
+    ring: Option<&'a Ring>,
 ) -> Result<(), Failure> {
     let kept: Vec<_> = plan
         .given_streams()
         .chain([supervisor.as_fd()])
-        .chain(callers.map(AsFd::as_fd))
+        .chain(others)
         .chain(ring.into_iter().flat_map(Ring::descriptors))
         .collect();
     sys::close_all_but(&kept).during(Step::CloseDescriptors)

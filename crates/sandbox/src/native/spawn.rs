@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use ringfence_policy::AuditLevel;
 use ringfence_sys::{self as sys, Channel, Child, Errno, Namespaces, Received, Ring};
+use rustix::fs::{Mode, OFlags};
 use rustix::process::Signal;
 
 use super::given::{Mappings, hand_over_pipes, mapped_trees};
+use super::init::{self, Handed};
+use super::late;
 use super::observations::{ObservationError, Observations};
-use super::{init, late};
 use crate::judge::Judge;
 use crate::limits::{HeldLimit, LimitHit, LimitPlan, Moment, Usage};
 use crate::network::{Callers, Inlet, Inlets, Interception};
@@ -211,10 +213,18 @@ fn start(plan: &Plan, attendant: &mut dyn Attendant) -> Result<Running, SpawnErr
         .map_err(SpawnError::Clone)?;
     let mut our_ends = Some((ours, callers));
     let group = plan.limits().birthplace();
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let processes = rustix::fs::open("/proc", flags, Mode::empty()).ok();
     let init = sys::spawn_in_group(Namespaces::ALL_BUT_NETWORK, group, || {
         // These must be the supervisor's alone, or its death would not show.
         our_ends.take();
-        init::run(plan, &theirs, told, ring.take())
+        let handed = Handed {
+            supervisor: &theirs,
+            callers: told,
+            ring: ring.take(),
+            processes,
+        };
+        init::run(plan, handed)
     })
     .map_err(SpawnError::Clone)?;
     drop(theirs);

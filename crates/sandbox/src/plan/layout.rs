@@ -1,6 +1,6 @@
 //! From the surveyed places to mounts and Landlock rules.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -57,8 +57,9 @@ pub(super) fn view(
             lay(path, Content::Scratch);
         }
     }
+    let mut known = ClosedFolders::default();
     let closed = if ids.mapped_by_supervisor {
-        places_of_closed_folders(files)?
+        places_of_closed_folders(files, &mut known)?
     } else {
         Vec::new()
     };
@@ -79,7 +80,10 @@ pub(super) fn view(
     for path in foreign_mounts(files) {
         lay(&path, Content::Hidden { is_folder: true });
     }
-    for place in visible_hidden(files).filter(|place| is_within_reach(place, ids, &owned)) {
+    for place in visible_hidden(files) {
+        if !is_within_reach(place, ids, &owned, &mut known) {
+            continue;
+        }
         lay(
             &place.path,
             Content::Hidden {
@@ -204,19 +208,19 @@ fn visible_hidden(files: &Files) -> impl Iterator<Item = &Place> {
 pub(super) fn hides(files: &Files, ids: &Ids, folder: &Path) -> bool {
     visible_hidden(files)
         .filter(|place| place.path == folder && place.is_folder)
-        .any(|place| is_within_reach(place, ids, &[]))
+        .any(|place| is_within_reach(place, ids, &[], &mut ClosedFolders::default()))
 }
 
 /// Whether the sandbox's host id could read the place at all. What it could
 /// not needs no mount to hide it.
-fn is_within_reach(place: &Place, ids: &Ids, owned: &[PathBuf]) -> bool {
+fn is_within_reach(place: &Place, ids: &Ids, owned: &[PathBuf], known: &mut ClosedFolders) -> bool {
     if ids.mapped_by_supervisor {
         let is_owned = owned.iter().any(|folder| place.path.starts_with(folder));
         let is_open = place.mode & 0o005 != 0
             && place
                 .path
                 .parent()
-                .is_none_or(|parent| outermost_closed(parent).is_none());
+                .is_none_or(|parent| known.outermost(parent).is_none());
         return is_owned || is_open;
     }
     let allows = |access| {
@@ -234,7 +238,10 @@ fn is_within_reach(place: &Place, ids: &Ids, owned: &[PathBuf]) -> bool {
 /// Started as root the sandbox has another host id, for which folders closed
 /// to others, such as root's home, would be shut. The outermost closed folder
 /// on the way to each place that is meant to be used is shown as its owner's.
-fn places_of_closed_folders(files: &Files) -> Result<Vec<Place>, PlanError> {
+fn places_of_closed_folders(
+    files: &Files,
+    known: &mut ClosedFolders,
+) -> Result<Vec<Place>, PlanError> {
     let mut closed: Vec<Place> = Vec::new();
     if files.scope == ReadScope::System {
         return Ok(closed);
@@ -246,7 +253,7 @@ fn places_of_closed_folders(files: &Files) -> Result<Vec<Place>, PlanError> {
         .chain(&files.writable)
         .chain(&files.shown);
     for place in used {
-        let Some(folder) = outermost_closed(&place.path) else {
+        let Some(folder) = known.outermost(&place.path) else {
             continue;
         };
         if let Some(found) = Place::find(&folder)?
@@ -259,13 +266,29 @@ fn places_of_closed_folders(files: &Files) -> Result<Vec<Place>, PlanError> {
     Ok(closed)
 }
 
-fn outermost_closed(path: &Path) -> Option<PathBuf> {
-    let mut ancestors: Vec<_> = path.ancestors().collect();
-    ancestors.reverse();
-    ancestors
-        .into_iter()
-        .find(|ancestor| is_closed_to_others(ancestor))
-        .map(Path::to_path_buf)
+/// Which folders are closed to others, asked once each.
+#[derive(Default)]
+struct ClosedFolders(HashMap<PathBuf, bool>);
+
+impl ClosedFolders {
+    /// The outermost on the way to `path`, itself among them.
+    fn outermost(&mut self, path: &Path) -> Option<PathBuf> {
+        let mut ancestors: Vec<_> = path.ancestors().collect();
+        ancestors.reverse();
+        ancestors
+            .into_iter()
+            .find(|ancestor| self.contains(ancestor))
+            .map(Path::to_path_buf)
+    }
+
+    fn contains(&mut self, path: &Path) -> bool {
+        if let Some(is_closed) = self.0.get(path) {
+            return *is_closed;
+        }
+        let is_closed = is_closed_to_others(path);
+        self.0.insert(path.to_path_buf(), is_closed);
+        is_closed
+    }
 }
 
 fn is_closed_to_others(path: &Path) -> bool {
@@ -370,10 +393,14 @@ fn grant_around(folder: &Path, hidden: &HiddenPaths<'_>, granted: &mut Vec<PathB
     let Ok(entries) = std::fs::read_dir(folder) else {
         return;
     };
-    for entry in entries.filter_map(Result::ok) {
-        if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
-            grant_around(&entry.path(), hidden, granted);
-        }
+    // Read to its end before another is opened: each takes a large buffer.
+    let entries: Vec<PathBuf> = entries
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()))
+        .map(|entry| entry.path())
+        .collect();
+    for entry in entries {
+        grant_around(&entry, hidden, granted);
     }
 }
 
@@ -446,9 +473,10 @@ mod tests {
         open(folder.path(), 0o755);
         let (outer, inner) = (folder.path().join("o"), folder.path().join("o/i"));
         std::fs::create_dir_all(&inner).unwrap();
-        assert_eq!(outermost_closed(&inner), None);
+        let outermost = |path: &Path| ClosedFolders::default().outermost(path);
+        assert_eq!(outermost(&inner), None);
         open(&inner, 0o700);
         open(&outer, 0o711);
-        assert_eq!(outermost_closed(&inner), Some(outer));
+        assert_eq!(outermost(&inner), Some(outer));
     }
 }

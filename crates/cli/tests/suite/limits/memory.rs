@@ -99,3 +99,18 @@ fn g9_memory_is_stopped_on_its_way() {
     // It does not wait for anybody to look.
     Ground::new().is_ended("memory", &FLAGS, "./load memory 4096");
 }
+
+#[test]
+fn g9_when_the_machine_has_no_memory_left_the_command_goes_first() {
+    let own = std::fs::read_to_string("/proc/self/oom_score_adj").expect("a score");
+    let script = "cat /proc/self/oom_score_adj /proc/1/oom_score_adj";
+    let ended = Ground::new().passes(&[], script);
+    let scores: Vec<i32> = ended
+        .outcome
+        .stdout
+        .lines()
+        .map(|line| line.parse().expect("a number"))
+        .collect();
+    let own: i32 = own.trim().parse().expect("a number");
+    assert_eq!(scores, [own.max(500), own]);
+}

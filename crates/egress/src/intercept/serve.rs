@@ -141,10 +141,13 @@ impl Session {
             return;
         };
         match accept(wire, &self.connection, interception).await {
-            Ok(Accepted { stream, agreed }) => {
+            Ok(Accepted { mut stream, agreed }) => {
                 match agreed {
                     Agreed::Http1 => self.http1(stream, Persistence::Keep).await,
-                    Agreed::Http2 => self.http2(stream).await,
+                    Agreed::Http2 => {
+                        stream.get_mut().0.gather();
+                        self.http2(stream).await;
+                    }
                 }
                 self.note_silence();
             }

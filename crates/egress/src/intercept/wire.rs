@@ -1,14 +1,16 @@
 //! A TCP connection below TLS: it reads far ahead, counts what passes, and can
 //! be cut by whoever holds its [`Leash`], also after it was handed on.
 //!
-//! The TLS library reads in small pieces, each of which would be a system call.
-//! A connection that is quiet holds no buffer.
+//! The TLS library reads in small pieces, each of which would be a system call,
+//! and so would be what is written, which goes out when it is flushed or is
+//! much. HTTP/2 flushes after every frame: see [`Wire::gather`]. A connection
+//! that is quiet holds no buffer.
 
 use std::convert::Infallible;
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
@@ -18,13 +20,21 @@ use tokio::sync::oneshot;
 use crate::relay::reset_on_close;
 use crate::traffic::Traffic;
 
-/// Read at once: a few records.
+/// Read and written at once: a few records.
 const ROOM: usize = 64 * 1024;
+/// Less than this is no part of something large, and goes out at once.
+const LITTLE: usize = 4 * 1024;
 
-/// A connection with what was read of it and not used yet.
+/// A connection with what was read of it and not used yet, and what is to be
+/// written.
 pub(crate) struct Wire {
     stream: TcpStream,
     inbox: BytesMut,
+    outbox: BytesMut,
+    /// Whether more is waited for before anything large goes out.
+    gathers: bool,
+    /// Whether something was written since it was flushed.
+    is_fresh: bool,
     traffic: Arc<Traffic>,
     cut: oneshot::Receiver<()>,
     /// Its other end learns that this one is gone.
@@ -45,6 +55,9 @@ impl Wire {
         let wire = Self {
             stream,
             inbox,
+            outbox: BytesMut::new(),
+            gathers: false,
+            is_fresh: false,
             traffic,
             cut: when_cut,
             _alive: alive,
@@ -53,10 +66,18 @@ impl Wire {
         (wire, Leash { cut, gone })
     }
 
+    /// From now on, a large write that is flushed goes out only when its task
+    /// is next run and flushes with nothing new: what is ready by then goes
+    /// with it. For tasks that flush whenever they are run.
+    pub(crate) fn gather(&mut self) {
+        self.gathers = true;
+    }
+
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         // Let go of unused, a leash holds nothing back.
         if let Poll::Ready(Ok(())) = Pin::new(&mut self.cut).poll(context) {
             reset_on_close(&self.stream);
+            self.outbox.clear();
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
         Ok(())
@@ -75,11 +96,54 @@ impl Wire {
         read
     }
 
-    fn count(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        if let Poll::Ready(Ok(count)) = &written {
-            self.traffic.sent(*count as u64);
+    /// Takes what there is room for.
+    fn poll_put(
+        &mut self,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.check(context)?;
+        if self.outbox.len() >= ROOM {
+            ready!(self.poll_drain(context))?;
         }
-        written
+        if self.outbox.capacity() == 0 {
+            self.outbox = spare::take();
+            self.outbox.reserve(ROOM);
+        }
+        self.is_fresh = true;
+        let before = self.outbox.len();
+        for part in parts {
+            let room = ROOM - self.outbox.len();
+            self.outbox.extend_from_slice(&part[..part.len().min(room)]);
+        }
+        Poll::Ready(Ok(self.outbox.len() - before))
+    }
+
+    fn poll_drain(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.outbox.is_empty() {
+            let stream = Pin::new(&mut self.stream);
+            let count = ready!(stream.poll_write(context, &self.outbox))?;
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.traffic.sent(count as u64);
+            self.outbox.advance(count);
+        }
+        spare::give(std::mem::take(&mut self.outbox));
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for Wire {
+    /// An alert may be the last word, which nobody flushes.
+    fn drop(&mut self) {
+        if self.cut.try_recv().is_ok() {
+            reset_on_close(&self.stream);
+        } else if !self.outbox.is_empty()
+            && let Ok(count) = self.stream.try_write(&self.outbox)
+        {
+            self.traffic.sent(count as u64);
+        }
     }
 }
 
@@ -126,9 +190,7 @@ impl AsyncWrite for Wire {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.check(context)?;
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.count(written)
+        self.poll_put(context, &[IoSlice::new(bytes)])
     }
 
     fn poll_write_vectored(
@@ -136,9 +198,7 @@ impl AsyncWrite for Wire {
         context: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.check(context)?;
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.count(written)
+        self.poll_put(context, parts)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -146,21 +206,30 @@ impl AsyncWrite for Wire {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check(context)?;
+        let is_fresh = std::mem::take(&mut self.is_fresh);
+        if self.gathers && is_fresh && (LITTLE..ROOM).contains(&self.outbox.len()) {
+            context.waker().wake_by_ref();
+            return Poll::Ready(Ok(()));
+        }
+        ready!(self.poll_drain(context))?;
         Pin::new(&mut self.stream).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check(context)?;
+        ready!(self.poll_drain(context))?;
         Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 
-/// Buffers that nobody reads into at the moment.
+/// Buffers that nobody uses at the moment.
 mod spare {
     use std::cell::RefCell;
 
     use bytes::BytesMut;
 
-    /// More than this many are not read into at once for long.
+    /// More than this many are not used at once for long.
     const KEPT: usize = 8;
 
     thread_local! {
@@ -176,6 +245,106 @@ mod spare {
         SPARE.with_borrow_mut(|spare| {
             if spare.len() < KEPT {
                 spare.push(buffer);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::testing::run;
+
+    async fn pair() -> (Wire, Leash, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let ours = TcpStream::connect(listener.local_addr().unwrap());
+        let ours = ours.await.unwrap();
+        let (theirs, _) = listener.accept().await.unwrap();
+        let (wire, leash) = Wire::new(ours, BytesMut::new(), Arc::new(Traffic::new()));
+        (wire, leash, theirs)
+    }
+
+    /// Flushes as a task does that goes on with something else.
+    async fn flush(wire: &mut Wire) {
+        poll_fn(|context| Pin::new(&mut *wire).poll_flush(context))
+            .await
+            .unwrap();
+    }
+
+    fn sent(wire: &Wire) -> u64 {
+        wire.traffic.total_sent()
+    }
+
+    #[test]
+    fn what_is_written_goes_out_when_it_is_flushed_or_is_much() {
+        run(async {
+            let (mut wire, _leash, mut theirs) = pair().await;
+            wire.write_all(b"little").await.unwrap();
+            assert_eq!(sent(&wire), 0);
+            flush(&mut wire).await;
+            assert_eq!(sent(&wire), 6);
+            let much = vec![7; 3 * ROOM];
+            wire.write_all(&much).await.unwrap();
+            assert!(sent(&wire) >= ROOM as u64);
+            flush(&mut wire).await;
+            assert_eq!(wire.outbox.capacity(), 0);
+            drop(wire);
+            let mut got = Vec::new();
+            theirs.read_to_end(&mut got).await.unwrap();
+            assert_eq!(got.len(), 6 + 3 * ROOM);
+            assert!(got.starts_with(b"little") && got[6..].iter().all(|byte| *byte == 7));
+        });
+    }
+
+    #[test]
+    fn large_writes_are_gathered_until_nothing_new_comes() {
+        run(async {
+            let (mut wire, _leash, _theirs) = pair().await;
+            wire.gather();
+            wire.write_all(b"little").await.unwrap();
+            flush(&mut wire).await;
+            assert_eq!(sent(&wire), 6);
+            for _ in 0..2 {
+                wire.write_all(&[7; 2 * LITTLE]).await.unwrap();
+                flush(&mut wire).await;
+                assert_eq!(sent(&wire), 6);
+            }
+            flush(&mut wire).await;
+            assert_eq!(sent(&wire), 6 + 4 * LITTLE as u64);
+        });
+    }
+
+    #[test]
+    fn a_last_word_goes_out_without_being_flushed() {
+        run(async {
+            let (mut wire, _leash, mut theirs) = pair().await;
+            wire.write_all(b"alert").await.unwrap();
+            drop(wire);
+            let mut got = Vec::new();
+            theirs.read_to_end(&mut got).await.unwrap();
+            assert_eq!(got, b"alert");
+        });
+    }
+
+    #[test]
+    fn g6_nothing_goes_out_over_a_wire_that_was_cut() {
+        run(async {
+            for is_seen in [false, true] {
+                let (mut wire, mut leash, mut theirs) = pair().await;
+                wire.write_all(b"too late").await.unwrap();
+                leash.cut();
+                if is_seen {
+                    wire.flush().await.unwrap_err();
+                }
+                drop(wire);
+                let mut got = Vec::new();
+                let _ = theirs.read_to_end(&mut got).await;
+                assert_eq!(got, b"", "{is_seen}");
             }
         });
     }

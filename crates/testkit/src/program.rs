@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// No test's program runs longer than this.
+/// No test's program runs longer than this, unless it says so.
 const LONGEST: Duration = Duration::from_mins(2);
 
 /// A program to run.
@@ -15,6 +15,7 @@ const LONGEST: Duration = Duration::from_mins(2);
 pub struct Program {
     command: Command,
     input: Vec<u8>,
+    longest: Duration,
 }
 
 /// What came of it.
@@ -32,6 +33,7 @@ pub struct Outcome {
 #[derive(Debug)]
 pub struct Started {
     child: Child,
+    longest: Duration,
 }
 
 /// Whether the test runs as root.
@@ -67,6 +69,7 @@ impl Program {
         Self {
             command,
             input: Vec::new(),
+            longest: LONGEST,
         }
     }
 
@@ -112,6 +115,13 @@ impl Program {
         self
     }
 
+    /// Lets it run for so long, if two minutes are not enough.
+    #[must_use]
+    pub fn within(mut self, longest: Duration) -> Self {
+        self.longest = longest;
+        self
+    }
+
     /// Changes what the methods here do not cover.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Command)) -> Self {
@@ -122,7 +132,10 @@ impl Program {
     /// Starts it and returns at once.
     pub fn start(mut self) -> Started {
         let child = self.command.spawn().expect("a started program");
-        Started { child }
+        Started {
+            child,
+            longest: self.longest,
+        }
     }
 
     /// Runs it to its end.
@@ -135,7 +148,8 @@ impl Program {
                 let _ = stdin.write_all(&input);
             })
         });
-        let outcome = Started { child }.finish();
+        let longest = self.longest;
+        let outcome = Started { child, longest }.finish();
         if let Some(feeder) = feeder {
             feeder.join().expect("a feeder that ended");
         }
@@ -171,14 +185,15 @@ impl Started {
             self.child.stdout.take().map(collect),
             self.child.stderr.take().map(collect),
         ];
-        let end = Instant::now() + LONGEST;
+        let longest = self.longest;
+        let end = Instant::now() + longest;
         let status = loop {
             if let Some(status) = self.child.try_wait().expect("a status") {
                 break status;
             }
             if Instant::now() > end {
                 self.child.kill().expect("a kill");
-                panic!("the program did not end within {LONGEST:?}");
+                panic!("the program did not end within {longest:?}");
             }
             std::thread::sleep(Duration::from_millis(2));
         };

@@ -55,7 +55,7 @@ const SYSTEMD: &[Place] = &[
     ("systemd_service", &[BRIEFLY, &["killed"]]),
     ("systemd_scope", &[HELD, &["killed_scope"]]),
     ("systemd_shell", &[BRIEFLY]),
-    ("systemd_session", &[HELD, &["killed_scope"]]),
+    ("systemd_session", &[HELD, &["killed_scope", "unstated"]]),
 ];
 
 impl Guest {

@@ -1,6 +1,6 @@
 # One case in one place: sh cases.sh PLACE CASE
 . /guest/places.sh
-place=$1 name=$2 owner= through= like= rung=cgroup-v2
+place=$1 name=$2 owner= through= like= rung=cgroup-v2 stated=
 "at_$place"
 owner=${owner:-$user}
 case $owner in
@@ -117,12 +117,12 @@ is_sleeping() { busybox ps -o args | grep -qx 'sleep 4321'; }
 
 # The supervisor; the process that it forks has the same words, and comes later.
 supervisor() {
-  busybox ps -o pid,args | grep -E '^ *[0-9]+ ([^ ]*/)?ringfence run -- sleep 4321$' | head -n 1 | busybox awk '{print $1}'
+  busybox ps -o pid,args | grep -E '^ *[0-9]+ ([^ ]*/)?ringfence run (-.* )?-- sleep 4321$' | head -n 1 | busybox awk '{print $1}'
 }
 
 # The supervisor is killed, and everything ends.
 kill_supervisor() {
-  become ringfence run -- sleep 4321 >$out 2>$err </dev/null &
+  become ringfence run $stated -- sleep 4321 >$out 2>$err </dev/null &
   started=$!
   until_true is_sleeping
   [ -n "$(leftovers)" ] || fail "there is no group"
@@ -190,6 +190,14 @@ case_audit() {
   run --audit all -- sh -c 'cat /etc/passwd >copy'
   ended_with 0
   (become ringfence audit verify) >$out 2>$err </dev/null || fail "the log does not verify"
+}
+
+# The defaults alone are not worth asking anybody for a group.
+case_unstated() {
+  run -- true
+  ended_with 0
+  held_by memory watchdog
+  held_by pids rlimit
 }
 
 # Without delegation.

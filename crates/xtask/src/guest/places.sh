@@ -1,8 +1,9 @@
 # Where ringfence is started from: a control group, with or without others in
 # it, and a user. Each place has `prepare_PLACE`, run once as root, and
 # `at_PLACE`, which says its group (none means to stay), its user, what starts
-# it there, what the group's path must look like where systemd makes it, and
-# what holds limits there if not a group of ours.
+# it there, what the group's path must look like where systemd makes it, what
+# holds limits there if not a group of ours, and what has to be stated for a
+# group to be made.
 top=/sys/fs/cgroup
 
 # A process that is nobody's, in the group $1.
@@ -84,6 +85,6 @@ at_systemd_shell() { group= user=someone through="$scope sh /guest/shell.sh" lik
 # A login session of the ordinary user, of which nothing is delegated: the
 # service manager is asked for a scope.
 prepare_systemd_session() { :; }
-at_systemd_session() { group= user=root owner=someone rung=systemd-scope through="sh /guest/login.sh" like="/user-1000.slice/session-.*\.scope"; }
+at_systemd_session() { group= user=root owner=someone rung=systemd-scope stated="--pids 100" through="sh /guest/login.sh" like="/user-1000.slice/session-.*\.scope"; }
 
 scope="env XDG_RUNTIME_DIR=/run/user/1000 systemd-run --user --scope --quiet -p Delegate=yes"

@@ -8,7 +8,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// No test's program runs longer than this, unless it says so.
-const LONGEST: Duration = Duration::from_mins(2);
+const LONGEST: Duration = Duration::from_mins(5);
+/// What has not happened after this does not happen. Both are long, so that
+/// they say nothing of how busy the machine is.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A program to run.
 #[derive(Debug)]
@@ -46,9 +49,9 @@ pub fn sh(script: &str, folder: &Path) -> Outcome {
     Program::new("sh").args(["-c", script]).folder(folder).run()
 }
 
-/// Waits until `condition` holds; false when it does not within ten seconds.
+/// Waits until `condition` holds; false when it does not within a minute.
 pub fn wait_until(mut condition: impl FnMut() -> bool) -> bool {
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + PATIENCE;
     while Instant::now() < end {
         if condition() {
             return true;
@@ -115,7 +118,7 @@ impl Program {
         self
     }
 
-    /// Lets it run for so long, if two minutes are not enough.
+    /// Lets it run for so long, if five minutes are not enough.
     #[must_use]
     pub fn within(mut self, longest: Duration) -> Self {
         self.longest = longest;

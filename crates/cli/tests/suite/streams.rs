@@ -30,7 +30,7 @@ fn peak_memory(process: &Started) -> u64 {
 
 /// Waits for a file that takes longer than anything else here.
 fn wait_long_for(folder: &Folder, name: &str) {
-    assert!((0..9).any(|_| wait_until(|| folder.has(name))), "no {name}");
+    assert!((0..2).any(|_| wait_until(|| folder.has(name))), "no {name}");
 }
 
 /// A shell outside, in which `$RF` is the binary under test.

@@ -8,10 +8,10 @@ use super::Ledger;
 fn filled() -> Ledger {
     let ledger = Ledger::new();
     let script = "echo > .bashrc; ./attack bpf; /bin/true '=cmd()' '+1' \"a,b\" 'c\"d'; \
-                  d=$(printf 'a\\nb'); mkdir \"$d\"; echo > \"$d/x\"; exec sleep 1000";
+                  d=$(printf 'a\\nb'); mkdir \"$d\"; echo > \"$d/x\"; exec yes";
     ledger
-        .run(&["--quiet", "--time", "1s"], script)
-        .expect_code(124);
+        .run(&["--quiet", "--output", "64KiB"], script)
+        .expect_code(137);
     ledger
 }
 

@@ -9,9 +9,9 @@ use super::Ledger;
 fn eventful() -> Ledger {
     let ledger = Ledger::new();
     let script = "echo text > kept; mkdir d; for i in 1 2 3; do /bin/true $i; done; rm kept; \
-                  echo > .bashrc; ./attack bpf; ./load 2> /dev/null; exec sleep 1000";
-    let flags = ["--name", "box", "--time", "2s", "--quiet"];
-    ledger.run(&flags, script).expect_code(124);
+                  echo > .bashrc; ./attack bpf; ./load 2> /dev/null; exec yes";
+    let flags = ["--name", "box", "--output", "64KiB", "--quiet"];
+    ledger.run(&flags, script).expect_code(137);
     ledger
 }
 
@@ -28,8 +28,8 @@ fn the_story_tells_what_ran_what_was_written_what_was_refused_and_the_limits() {
         ".bashrc",
         "protected name",
         "bpf",
-        "time",
-        "124",
+        "output",
+        "137",
         "memory",
         "pids",
     ] {
@@ -68,7 +68,7 @@ fn the_story_is_there_as_data() {
     let ledger = eventful();
     let story = ledger.audit_json(&["show"]);
     let text = story.to_string();
-    for part in ["/bin/true", ".bashrc", "bpf", "time-limit"] {
+    for part in ["/bin/true", ".bashrc", "bpf", "\"limit\":\"output\""] {
         assert!(text.contains(part), "no {part} in {story:#}");
     }
     assert_eq!(story["run"], ledger.events()[0]["run"], "{story:#}");
@@ -79,7 +79,7 @@ fn runs_are_listed() {
     let ledger = eventful();
     ledger.run(&[], "exit 3").expect_code(3);
     let told = ledger.audit(&["list"]).expect_code(0).stdout;
-    for part in ["box", "124", "3", "exit 3"] {
+    for part in ["box", "137", "3", "exit 3"] {
         assert!(told.contains(part), "no {part} in\n{told}");
     }
     let listed = ledger.audit_json(&["list"]);

@@ -141,10 +141,11 @@ fn g9_a_fraction_of_a_core_is_told_when_it_slowed_the_command() {
     if !super::ladder::has_groups() {
         return;
     }
-    let flags = ["--cpu", "0.2", "--cpu-time", "300ms"];
+    // So little that it gets more than that on a busy machine too.
+    let flags = ["--cpu", "0.05", "--cpu-time", "200ms"];
     let ended = Ground::new().is_ended("cpuTime", &flags, "./load spin 1");
     assert!(!ended.hit("cpu").ended, "{ended}");
-    assert_eq!(ended.limit("cpu").configured, 200);
+    assert_eq!(ended.limit("cpu").configured, 50);
 }
 
 #[test]

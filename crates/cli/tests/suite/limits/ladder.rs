@@ -176,7 +176,8 @@ fn peaks_are_plausible() {
         "--disk",
         "64MiB",
     ];
-    let script = "./load fork 40; ./load memory 150 hold & ./load write f 10; ./load short 200; \
+    let script = "./load fork 40; ./load memory 150 hold > held & \
+                  while [ ! -s held ]; do sleep 0.02; done; ./load write f 10; ./load short 200; \
                   i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; kill $!; wait; true";
     let ended = ground.run(&flags, script);
     assert_eq!(ended.code(), 0, "{ended}");

@@ -2,8 +2,8 @@
  * Loads on a sandbox, one per subcommand. Amounts are in MiB unless they are
  * called otherwise. Exit status: 0 all of it was had, 1 something was refused
  * (the name of the error is printed), 2 it could not be tried. A load that ends
- * in `hold` keeps what it has and waits for its end; one that ends in `linger`
- * keeps it for a second after it was refused more.
+ * in `hold` keeps what it has and waits for its end; one that ends in `show`
+ * keeps it, and what was refused, until there is a file `seen`.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -44,9 +44,24 @@ static int refused(void)
 	return 1;
 }
 
+/* With `show` as the word, stays until somebody has seen it. */
+static void show(const char *word)
+{
+	while (word && !strcmp(word, "show") && access("seen", F_OK) < 0)
+		usleep(5000);
+}
+
+static int refused_in_sight(const char *word)
+{
+	refused();
+	show(word);
+	return 1;
+}
+
 /* With `hold` as the word, says so and stays. */
 static int done(const char *word)
 {
+	show(word);
 	if (word && !strcmp(word, "hold")) {
 		puts("holding");
 		fflush(stdout);
@@ -60,8 +75,8 @@ static int done(const char *word)
 
 static pid_t children[MOST];
 
-/* fork COUNT: children that wait, all at once; prints how many there were and
- * how many were refused with EAGAIN */
+/* fork COUNT [show]: children that wait, all at once; prints how many there
+ * were and how many were refused with EAGAIN */
 static int forks(char **args)
 {
 	long count = number(args[0]), made = 0, again = 0, other = 0;
@@ -79,6 +94,7 @@ static int forks(char **args)
 		else
 			other++;
 	}
+	show(args[1]);
 	for (long i = 0; i < made; i++)
 		kill(children[i], SIGKILL);
 	while (wait(NULL) > 0)
@@ -94,7 +110,7 @@ static void *wait_forever(void *unused)
 	return unused;
 }
 
-/* threads COUNT: the same with threads, which stay */
+/* threads COUNT [show]: the same with threads */
 static int threads(char **args)
 {
 	long count = number(args[0]), made = 0, again = 0, other = 0;
@@ -114,8 +130,9 @@ static int threads(char **args)
 		else
 			other++;
 	}
+	show(args[1]);
 	printf("%ld %ld %ld\n", made, again, other);
-	return done("hold");
+	return 0;
 }
 
 /* bomb: forks without end, in every child too */
@@ -415,22 +432,22 @@ static int overwrite(char **args)
 	return 0;
 }
 
-/* deleted FILE MIB [hold]: writes to a file that has lost its name */
+/* deleted FILE MIB [hold|show]: writes to a file that has lost its name */
 static int deleted(char **args)
 {
 	int fd = made(args[0], O_EXCL);
 
 	if (fd < 0 || unlink(args[0]) < 0)
 		return refused();
-	return fill(fd, number(args[1])) < 0 ? refused() : done(args[2]);
+	return fill(fd, number(args[1])) < 0 ? refused_in_sight(args[2]) : done(args[2]);
 }
 
-/* nameless FOLDER MIB [hold]: writes to a file that never had a name */
+/* nameless FOLDER MIB [hold|show]: writes to a file that never had a name */
 static int nameless(char **args)
 {
 	int fd = open(args[0], O_TMPFILE | O_RDWR, 0644);
 
-	return fd < 0 || fill(fd, number(args[1])) < 0 ? refused() : done(args[2]);
+	return fd < 0 || fill(fd, number(args[1])) < 0 ? refused_in_sight(args[2]) : done(args[2]);
 }
 
 /* sparse FILE MIB: a hole of that size */

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use ringfence_runtime::{ExitReason, LimitHitReport, LimitReport, Report};
-use ringfence_testkit::{Folder, Outcome, Program, Started, processes_with, status_of};
+use ringfence_testkit::{Folder, Outcome, Program, Started, processes_with, status_of, wait_until};
 
 use super::ringfence;
 
@@ -70,6 +70,32 @@ impl Ground {
         self.finish(self.start(flags, script))
     }
 
+    /// Runs a load that stays at its limit until that is on record (`show`):
+    /// what holds it may look but now and then.
+    #[track_caller]
+    pub(super) fn run_until_told(&self, limit: &str, flags: &[&str], script: &str) -> Ended {
+        let started = self.start(flags, script);
+        let is_told = wait_until(|| self.is_on_record(limit));
+        self.let_go();
+        let ended = self.finish(started);
+        assert!(is_told, "`{script}`: {ended}");
+        ended
+    }
+
+    /// Has loads that stay (`show`) go on, also those that are yet to come.
+    pub(super) fn let_go(&self) {
+        self.folder.write("seen", "");
+    }
+
+    fn is_on_record(&self, limit: &str) -> bool {
+        let log = self.reports.join("ringfence/audit/audit.jsonl");
+        let text = std::fs::read_to_string(log).unwrap_or_default();
+        let events = text.lines().map(serde_json::from_str::<serde_json::Value>);
+        events
+            .flatten()
+            .any(|event| event["kind"] == "limit-hit" && event["limit"] == limit)
+    }
+
     /// Waits for a script's end and reads the report.
     #[track_caller]
     pub(super) fn finish(&self, started: Started) -> Ended {
@@ -104,7 +130,7 @@ impl Ground {
         let last = if flags.contains(&"--time") {
             &[][..]
         } else {
-            &["--time", "30s"]
+            &["--time", "90s"]
         };
         let ended = self.run(&[flags, last].concat(), script);
         ended.by_limit(limit);

@@ -33,14 +33,10 @@ static long number(const char *text)
 	return strtol(text, NULL, 0);
 }
 
-static int lingers;
-
 static int refused(void)
 {
 	puts(strerrorname_np(errno));
 	fflush(stdout);
-	if (lingers)
-		sleep(1);
 	return 1;
 }
 
@@ -523,7 +519,6 @@ int main(int count, char **words)
 			continue;
 		if (count - 2 < loads[i].arguments)
 			break;
-		lingers = !strcmp(words[count - 1], "linger");
 		return loads[i].run(words + 2);
 	}
 	fprintf(stderr, "no such load, or too few arguments\n");

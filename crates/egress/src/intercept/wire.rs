@@ -22,6 +22,8 @@ use crate::traffic::Traffic;
 
 /// Read and written at once: a few records.
 const ROOM: usize = 64 * 1024;
+/// What is kept at most: a record is not torn for what is over.
+const MOST: usize = ROOM + 32 * 1024;
 /// Less than this is no part of something large, and goes out at once.
 const LITTLE: usize = 4 * 1024;
 
@@ -108,12 +110,12 @@ impl Wire {
         }
         if self.outbox.capacity() == 0 {
             self.outbox = spare::take();
-            self.outbox.reserve(ROOM);
+            self.outbox.reserve(MOST);
         }
         self.is_fresh = true;
         let before = self.outbox.len();
         for part in parts {
-            let room = ROOM - self.outbox.len();
+            let room = MOST - self.outbox.len();
             self.outbox.extend_from_slice(&part[..part.len().min(room)]);
         }
         Poll::Ready(Ok(self.outbox.len() - before))

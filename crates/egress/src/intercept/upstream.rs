@@ -192,14 +192,11 @@ fn server_name(target: &Target) -> Result<ServerName<'static>, SendError> {
 async fn begin(secured: Secured, tracked: Tracked, leash: Leash) -> Result<Sender, SendError> {
     match secured {
         Secured::Plain(wire) => begin_http1(wire, tracked, leash).await,
-        Secured::Tls(mut stream) => {
+        Secured::Tls(stream) => {
             let agreed = Agreed::of(stream.get_ref().1.alpn_protocol());
             match agreed {
                 Agreed::Http1 => begin_http1(*stream, tracked, leash).await,
-                Agreed::Http2 => {
-                    stream.get_mut().0.gather();
-                    begin_http2(*stream, tracked, leash).await
-                }
+                Agreed::Http2 => begin_http2(*stream, tracked, leash).await,
             }
         }
     }

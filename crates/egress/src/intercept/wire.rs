@@ -70,7 +70,9 @@ impl Wire {
 
     /// From now on, a large write that is flushed goes out only when its task
     /// is next run and flushes with nothing new: what is ready by then goes
-    /// with it. For tasks that flush whenever they are run.
+    /// with it. For tasks that flush whenever they are run, and for answers:
+    /// servers take requests that come together with their cancelling for an
+    /// attack, and close the connection that others share.
     pub(crate) fn gather(&mut self) {
         self.gathers = true;
     }

@@ -133,7 +133,9 @@ impl Wire {
             self.traffic.sent(count as u64);
             self.outbox.advance(count);
         }
-        spare::give(std::mem::take(&mut self.outbox));
+        if self.outbox.capacity() > 0 {
+            spare::give(std::mem::take(&mut self.outbox));
+        }
         Poll::Ready(Ok(()))
     }
 }

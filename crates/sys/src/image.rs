@@ -2,8 +2,6 @@
 
 use std::ffi::c_int;
 
-use rustix::param::page_size;
-
 /// Lets go of the program's code and constants, which are read from its file
 /// again when they are needed. Most of what sets a sandbox up is never needed
 /// again, and counts as memory of this process until then.
@@ -28,9 +26,12 @@ unsafe extern "C" fn release(
     // SAFETY: the loader tells where the headers of a loaded object are, and
     // how many.
     let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+    let Some(page) = page_size() else {
+        return STOP;
+    };
     for header in headers.iter().filter(|header| is_constant(header)) {
         let start = info.dlpi_addr + header.p_vaddr;
-        let aligned = start - start % page_size() as u64;
+        let aligned = start - start % page;
         let length = start + header.p_memsz - aligned;
         // SAFETY: this part of the file is mapped without the right to write,
         // so that memory and file agree, and a page that is dropped comes back
@@ -44,6 +45,14 @@ unsafe extern "C" fn release(
         }
     }
     STOP
+}
+
+/// As the C library was told when the program started: the init may not read
+/// it from `/proc`, which is where others look on older kernels.
+fn page_size() -> Option<u64> {
+    // SAFETY: takes a number and returns one.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(size).ok().filter(|size| *size > 0)
 }
 
 /// Whether nobody ever wrote there, the linker included.

@@ -2,7 +2,10 @@
 
 use std::io::Write;
 
+use ringfence_policy::Note;
 use serde::Serialize;
+
+use crate::error::Failure;
 
 /// Prints a value as indented JSON.
 pub(crate) fn print_json(value: &impl Serialize) {
@@ -25,6 +28,25 @@ macro_rules! tell {
     }};
 }
 pub(crate) use tell;
+
+/// What became of checking `name`: that it is right or what is wrong, and what
+/// of it has no effect.
+pub(crate) fn print_checked(name: &str, error: Option<&Failure>, notes: &[Note]) {
+    match error {
+        None => print_text(&format!("{}: ok", printable(name))),
+        Some(failure) => {
+            failure.show(false);
+        }
+    }
+    for note in notes {
+        print_text(&format!(
+            "  note[{}] {}: {}",
+            note.code,
+            printable(&note.origin.to_string()),
+            printable(&note.message)
+        ));
+    }
+}
 
 /// Lines up `rows` in columns, two spaces apart. Control characters, which
 /// come from inside a sandbox, are shown and not sent to the terminal.

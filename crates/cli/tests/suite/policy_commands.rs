@@ -135,6 +135,16 @@ fn check_notes_what_has_no_effect_here() {
 }
 
 #[test]
+fn a_name_with_control_characters_does_not_reach_the_terminal() {
+    let folder = Folder::new();
+    let name = "a\u{1b}[31mb.json";
+    folder.write(name, SETTINGS_FOR_ELSEWHERE);
+    let outcome = policy(&folder, &["check", name]).expect_code(0);
+    assert!(outcome.stdout.contains("note["), "{outcome:?}");
+    assert!(!outcome.stdout.contains('\u{1b}'), "{outcome:?}");
+}
+
+#[test]
 fn check_refuses_settings_that_cannot_be_honoured() {
     let folder = Folder::new();
     let text = SETTINGS.replace(

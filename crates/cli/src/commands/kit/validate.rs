@@ -89,18 +89,6 @@ fn refusal(notes: &[Note]) -> Option<Failure> {
 }
 
 fn show(checked: &Checked) {
-    match &checked.error {
-        None => output::print_text(&format!("{}: ok", output::printable(&checked.kit))),
-        Some(failure) => {
-            failure.show(false);
-        }
-    }
-    for note in &checked.notes {
-        output::print_text(&format!(
-            "  note[{}] {}: {}",
-            note.code,
-            output::printable(&note.origin.to_string()),
-            output::printable(&note.message)
-        ));
-    }
+    let error = checked.error.as_ref();
+    output::print_checked(&checked.kit, error, &checked.notes);
 }

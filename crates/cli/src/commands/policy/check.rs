@@ -87,18 +87,6 @@ fn check(path: &Path, sources: &Sources<'_>) -> Checked {
 }
 
 fn show(checked: &Checked) {
-    match &checked.error {
-        None => output::print_text(&format!("{}: ok", output::printable(&checked.file))),
-        Some(failure) => {
-            failure.show(false);
-        }
-    }
-    for note in &checked.notes {
-        output::print_text(&format!(
-            "  note[{}] {}: {}",
-            note.code,
-            note.origin,
-            output::printable(&note.message)
-        ));
-    }
+    let error = checked.error.as_ref();
+    output::print_checked(&checked.file, error, &checked.notes);
 }

@@ -39,13 +39,18 @@ pub(crate) fn print_checked(name: &str, error: Option<&Failure>, notes: &[Note])
         }
     }
     for note in notes {
-        print_text(&format!(
-            "  note[{}] {}: {}",
-            note.code,
-            printable(&note.origin.to_string()),
-            printable(&note.message)
-        ));
+        print_text(&format!("  {}", note_line(note)));
     }
+}
+
+/// A note in one line.
+pub(crate) fn note_line(note: &Note) -> String {
+    format!(
+        "note[{}] {}: {}",
+        note.code,
+        printable(&note.origin.to_string()),
+        printable(&note.message)
+    )
 }
 
 /// Lines up `rows` in columns, two spaces apart. Control characters, which

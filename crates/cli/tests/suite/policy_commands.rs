@@ -139,9 +139,11 @@ fn a_name_with_control_characters_does_not_reach_the_terminal() {
     let folder = Folder::new();
     let name = "a\u{1b}[31mb.json";
     folder.write(name, SETTINGS_FOR_ELSEWHERE);
-    let outcome = policy(&folder, &["check", name]).expect_code(0);
-    assert!(outcome.stdout.contains("note["), "{outcome:?}");
-    assert!(!outcome.stdout.contains('\u{1b}'), "{outcome:?}");
+    for words in [&["check", name][..], &["show", "--settings", name]] {
+        let outcome = policy(&folder, words).expect_code(0);
+        assert!(outcome.stdout.contains("note["), "{outcome:?}");
+        assert!(!outcome.stdout.contains('\u{1b}'), "{outcome:?}");
+    }
 }
 
 #[test]

@@ -35,12 +35,7 @@ pub(crate) fn main(arguments: ShowArgs) -> ExitCode {
         .collect();
     output::print_text(&output::columns(&table));
     for note in policy.notes() {
-        output::print_text(&format!(
-            "note[{}] {}: {}",
-            note.code,
-            note.origin,
-            output::printable(&note.message)
-        ));
+        output::print_text(&output::note_line(note));
     }
     ExitCode::SUCCESS
 }

@@ -8,8 +8,8 @@ use std::time::Instant;
 use ringfence_egress::Placeholder;
 use ringfence_policy::{Policy, Resolved};
 use ringfence_sandbox::{
-    Attendant, Command, Host, Inlets, Judge, Plan, PlanError, PlanRequest, Running, SpawnError,
-    Trust, TrustPlan, Weaker, spawn,
+    Attendant, Command, Cradle, Host, Inlets, Judge, Plan, PlanError, PlanRequest, Running,
+    SpawnError, Trust, TrustPlan, Weaker, spawn,
 };
 use rustix::fs::FileType;
 use rustix::net::{AddressFamily, SocketType, sockopt};
@@ -54,6 +54,8 @@ pub struct RunRequest<'a> {
     pub untouchable: Vec<PathBuf>,
     /// Accepted weaker forms.
     pub weaker: Weaker,
+    /// Where the sandbox is to be born.
+    pub cradle: Cradle,
     /// What kits do before the command, inside.
     pub setup: Option<KitSetup>,
     /// The way out, where the policy opens one.
@@ -172,6 +174,7 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
         proxy_user: request.egress.proxy_user.clone(),
         trust: request.policy.intercepts().then_some(TrustPlan),
         given,
+        cradle: &request.cradle,
         stand_ins: stand_ins.variables,
     })?;
     // Before the command starts, so that no signal can come in between.
@@ -197,7 +200,7 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
         evidence: &evidence,
         begun: None,
     };
-    let running = spawn(plan, &mut start);
+    let running = spawn(plan, &request.cradle, &mut start);
     let (running, outlet) = start.finish(running)?;
     let end = supervisor.attend(&running, arranged.outside, &evidence);
     if let Some(outlet) = outlet {

@@ -5,6 +5,7 @@
 //! carries a plan out; there is no other way to start a command.
 #![forbid(unsafe_code)]
 
+mod cradle;
 mod environment;
 mod git;
 mod guard;
@@ -21,6 +22,7 @@ mod trust;
 mod view;
 mod wire;
 
+pub use cradle::Cradle;
 pub use host::{Host, HostError};
 pub use judge::Judge;
 pub use limits::{HeldLimit, LimitHit, LimitName, Mechanism, Unheld, Usage, limit_mechanisms};

@@ -32,6 +32,7 @@ pub(crate) use self::late::{LateFile, LateFiles};
 pub use self::network::Intercept;
 pub(crate) use self::network::NetworkPlan;
 pub use self::own::GivenFile;
+use crate::cradle::Cradle;
 use crate::environment::{self, Identity};
 use crate::guard::Guard;
 use crate::host::Host;
@@ -120,6 +121,8 @@ pub struct PlanRequest<'a> {
     pub trust: Option<TrustPlan>,
     /// Files for the sandbox's own folder, `/run/ringfence`.
     pub given: Vec<GivenFile>,
+    /// Where the sandbox is to be born.
+    pub cradle: &'a Cradle,
     /// What the policy's managed variables hold inside.
     pub stand_ins: Vec<(String, String)>,
 }
@@ -273,8 +276,13 @@ impl Plan {
             sensitive,
             // Last, when nothing else can fail: a group may be made for it.
             limits: Arc::new(
-                LimitPlan::choose(policy.limits(), request.host, request.weaker)?
-                    .judged_by(request.judge),
+                LimitPlan::choose(
+                    policy.limits(),
+                    request.host,
+                    request.weaker,
+                    request.cradle,
+                )?
+                .judged_by(request.judge),
             ),
         })
     }

@@ -205,8 +205,6 @@ pub enum Step {
     Proc,
     #[error("changing the root folder")]
     PivotRoot,
-    #[error("making a network of its own")]
-    Network,
     #[error("setting up the loopback interface")]
     Loopback,
     #[error("setting up the sockets that connections end at")]

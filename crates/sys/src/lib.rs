@@ -9,6 +9,7 @@
 
 mod address;
 mod caps;
+mod cradle;
 mod environ;
 mod helper;
 mod idmap;
@@ -38,6 +39,7 @@ pub use crate::caps::{
     drop_all as drop_capabilities, drop_bounding_set, keep_only_ptrace,
     raise_permitted as raise_permitted_capabilities,
 };
+pub use crate::cradle::Cradle;
 pub use crate::environ::{environment_where, scrub_environment};
 pub use crate::helper::end_with_parent;
 pub use crate::idmap::{IdMap, IdMapping, write_maps_of, write_own_maps};
@@ -46,7 +48,6 @@ pub use crate::interfaces::own_addresses;
 pub use crate::keyring::join_fresh_session_keyring;
 pub use crate::landlock::{FsAccess, LandlockRule, landlock_abi, restrict_with_landlock};
 pub use crate::lease::{OpenFor, is_open_elsewhere};
-pub use crate::link::bring_loopback_up;
 pub use crate::memory::{read_bytes, read_c_string, read_c_string_into, read_some};
 pub use crate::message::{Channel, Received};
 pub use crate::mount::{
@@ -62,8 +63,8 @@ pub use crate::net::{
 pub use crate::probe::{Probe, in_child, probe_nf_tables, probe_seccomp_listener};
 pub use crate::process::{
     Child, Namespaces, Reaped, children_peak_rss, close_all_but, close_all_on_exec, exec, exit_now,
-    fork, is_single_threaded, own_cgroup_view, own_network, own_process_group, own_working_folder,
-    reap, reap_zombies, set_umask, signal_all_others, spawn_in, spawn_in_group, spawn_to_exec,
+    fork, is_single_threaded, own_cgroup_view, own_process_group, own_working_folder, reap,
+    reap_zombies, set_umask, signal_all_others, spawn_in, spawn_to_exec,
 };
 pub use crate::ring::{COUNTERS, Counter, LARGEST_RECORD, Ring, RingReader, RingWriter};
 pub use crate::secrecy::keep_secrets;

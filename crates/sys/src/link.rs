@@ -1,14 +1,16 @@
 //! Network interfaces of the sandbox's own network namespace.
 
-use std::os::fd::AsRawFd;
-
+use rustix::ioctl::{Opcode, Setter};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-use crate::{Result, check};
+use crate::Result;
+
+/// `SIOCSIFFLAGS`, as the type that requests have here.
+const SET_FLAGS: Opcode = 0x8914;
 
 /// Brings `lo` up in the caller's network namespace; the kernel then gives it
-/// 127.0.0.1 and `::1` by itself.
-pub fn bring_loopback_up() -> Result<()> {
+/// 127.0.0.1 and `::1` by itself. Leaves `errno` alone.
+pub(crate) fn bring_loopback_up() -> Result<()> {
     let socket = rustix::net::socket_with(
         AddressFamily::INET,
         SocketType::DGRAM,
@@ -22,13 +24,8 @@ pub fn bring_loopback_up() -> Result<()> {
     }
     let flags = libc::IFF_UP | libc::IFF_RUNNING;
     request.ifr_ifru.ifru_flags = libc::c_short::try_from(flags).unwrap_or(libc::c_short::MAX);
-    // SAFETY: SIOCSIFFLAGS reads an `ifreq`, which outlives the call.
-    check(unsafe {
-        libc::c_long::from(libc::ioctl(
-            socket.as_raw_fd(),
-            libc::SIOCSIFFLAGS,
-            &raw const request,
-        ))
-    })?;
-    Ok(())
+    // SAFETY: SIOCSIFFLAGS reads an `ifreq`.
+    let request = unsafe { Setter::<SET_FLAGS, _>::new(request) };
+    // SAFETY: as above; the socket is one that takes this request.
+    unsafe { rustix::ioctl::ioctl(socket, request) }
 }

@@ -36,7 +36,7 @@ pub fn probe_seccomp_listener() -> Result<()> {
     in_child(Probe::Plain, || {
         rustix::thread::set_no_new_privs(true)?;
         let rule = Rule::always(libc::SYS_nfsservctl, Action::Notify);
-        install_with_listener(&Filter::new(vec![rule])).map(drop)
+        install_with_listener(&Filter::new(vec![rule]).assemble()?).map(drop)
     })
 }
 

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use crate::{Errno, Result, check, last_errno};
 
 /// The constant in `libc` does not fit its type there.
-const CLONE_INTO_CGROUP: u64 = 1 << 33;
+pub(crate) const CLONE_INTO_CGROUP: u64 = 1 << 33;
 
 /// The kinds of namespace a new process gets of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,13 +21,11 @@ pub struct Namespaces(u64);
 impl Namespaces {
     /// User, mount, pid, network, IPC, UTS and cgroup: everything there is
     /// but time, which nothing here needs to be virtual.
-    pub const ALL: Self = Self(Self::ALL_BUT_NETWORK.0 | libc::CLONE_NEWNET as u64);
-
-    /// The same without the network namespace, for [`own_network`].
-    pub const ALL_BUT_NETWORK: Self = Self(
+    pub const ALL: Self = Self(
         (libc::CLONE_NEWUSER
             | libc::CLONE_NEWNS
             | libc::CLONE_NEWPID
+            | libc::CLONE_NEWNET
             | libc::CLONE_NEWIPC
             | libc::CLONE_NEWUTS
             | libc::CLONE_NEWCGROUP) as u64,
@@ -60,20 +58,10 @@ pub fn is_single_threaded() -> Result<bool> {
 /// Copies the calling process into a child in new namespaces and runs `body`
 /// there. The child ends when `body` returns, with that exit status.
 pub fn spawn_in(namespaces: Namespaces, body: impl FnOnce() -> i32) -> Result<Child> {
-    spawn_in_group(namespaces, None, body)
-}
-
-/// As [`spawn_in`], for a child that is in the control group of version 2 with
-/// this folder from its first instruction on.
-pub fn spawn_in_group(
-    namespaces: Namespaces,
-    group: Option<BorrowedFd<'_>>,
-    body: impl FnOnce() -> i32,
-) -> Result<Child> {
     if !is_single_threaded()? {
         return Err(Errno::DEADLK);
     }
-    clone3(namespaces.0, group, body)
+    clone3(namespaces.0, body)
 }
 
 /// Makes the control groups that the calling process is in the topmost that it
@@ -82,16 +70,6 @@ pub fn own_cgroup_view() -> Result<()> {
     // SAFETY: takes flags only, and concerns the calling process alone.
     check(libc::c_long::from(unsafe {
         libc::unshare(libc::CLONE_NEWCGROUP)
-    }))?;
-    Ok(())
-}
-
-/// Moves the calling process into a network namespace of its own. It takes as
-/// long as making all other namespaces together.
-pub fn own_network() -> Result<()> {
-    // SAFETY: takes flags only, and concerns the calling process alone.
-    check(libc::c_long::from(unsafe {
-        libc::unshare(libc::CLONE_NEWNET)
     }))?;
     Ok(())
 }
@@ -153,17 +131,13 @@ pub fn spawn_to_exec<F: FnOnce() -> i32>(body: F) -> Result<Child> {
     child_of(returned, pidfd)
 }
 
-fn clone3(flags: u64, group: Option<BorrowedFd<'_>>, body: impl FnOnce() -> i32) -> Result<Child> {
+fn clone3(flags: u64, body: impl FnOnce() -> i32) -> Result<Child> {
     let mut pidfd: RawFd = -1;
     // SAFETY: all fields of `clone_args` are integers; zero means "not used".
     let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
     args.flags = flags | libc::CLONE_PIDFD as u64;
     args.pidfd = (&raw mut pidfd) as u64;
     args.exit_signal = libc::SIGCHLD as u64;
-    if let Some(group) = group {
-        args.flags |= CLONE_INTO_CGROUP;
-        args.cgroup = u64::from(group.as_raw_fd().cast_unsigned());
-    }
     // SAFETY: no memory is shared with the child (no CLONE_VM), so this is a
     // fork; `args` and `pidfd` live through the call. The caller has a single
     // thread, hence no lock of the allocator is held by a thread that is gone.
@@ -180,7 +154,7 @@ fn clone3(flags: u64, group: Option<BorrowedFd<'_>>, body: impl FnOnce() -> i32)
     child_of(returned, pidfd)
 }
 
-fn child_of(returned: libc::c_long, pidfd: RawFd) -> Result<Child> {
+pub(crate) fn child_of(returned: libc::c_long, pidfd: RawFd) -> Result<Child> {
     let pid = i32::try_from(returned)
         .ok()
         .and_then(Pid::from_raw)

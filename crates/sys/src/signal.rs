@@ -74,7 +74,33 @@ pub fn reset_signals() -> Result<()> {
         libc::sigemptyset(&raw mut set);
         set
     };
-    change_mask(libc::SIG_SETMASK, &empty)
+    set_mask(&empty)
+}
+
+/// The signals that the calling thread blocks.
+pub(crate) fn blocked_signals() -> Result<libc::sigset_t> {
+    // SAFETY: `sigset_t` is plain data, and filled below.
+    let mut blocked = unsafe { std::mem::zeroed() };
+    // SAFETY: without a new mask, the present one is written to `blocked`.
+    let error =
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::null(), &raw mut blocked) };
+    as_result(error).map(|()| blocked)
+}
+
+/// Blocks every signal in the calling thread.
+pub(crate) fn block_all_signals() -> Result<()> {
+    // SAFETY: `sigfillset` initialises the set it is given.
+    let all = unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigfillset(&raw mut set);
+        set
+    };
+    set_mask(&all)
+}
+
+/// Makes these the signals that the calling thread blocks. Leaves `errno` alone.
+pub(crate) fn set_mask(blocked: &libc::sigset_t) -> Result<()> {
+    change_mask(libc::SIG_SETMASK, blocked)
 }
 
 fn signal_set(signals: &[Signal]) -> libc::sigset_t {
@@ -92,6 +118,11 @@ fn signal_set(signals: &[Signal]) -> libc::sigset_t {
 fn change_mask(how: libc::c_int, set: &libc::sigset_t) -> Result<()> {
     // SAFETY: `set` is initialised; no old mask is asked for.
     let error = unsafe { libc::pthread_sigmask(how, set, std::ptr::null_mut()) };
+    as_result(error)
+}
+
+/// Of a function that returns its error.
+fn as_result(error: libc::c_int) -> Result<()> {
     if error == 0 {
         Ok(())
     } else {

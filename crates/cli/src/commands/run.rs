@@ -12,7 +12,7 @@ use ringfence_runtime::{
     AuditRequest, EgressRequest, Parents, Report, RunError, RunRequest, SecretSettings, Terminal,
     examine, parent_proxies, run,
 };
-use ringfence_sandbox::Weaker;
+use ringfence_sandbox::{Cradle, Weaker};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use super::ending::{Advice, explain_start_failure, show_limits, show_reduced, show_refusals};
@@ -132,6 +132,8 @@ pub(crate) fn main(arguments: RunArgs) -> ExitCode {
 }
 
 fn start(arguments: RunArgs) -> Result<Report, Failure> {
+    // Before anything else, all of which it is made beside.
+    let cradle = Cradle::prepare();
     let scope = arguments.scope.resolve()?;
     let record = arguments.report.as_deref();
     let record = record
@@ -147,6 +149,7 @@ fn start(arguments: RunArgs) -> Result<Report, Failure> {
         host: &scope.here.host,
         command: arguments.command,
         setup: scope.setup,
+        cradle,
         working_folder: scope.here.working_folder,
         environment: passed_environment(scope.policy.environment()),
         terminal: terminal(arguments.tty, arguments.no_tty),

@@ -20,7 +20,7 @@ use ringfence_runtime::{
     AuditRequest, EgressRequest, ProxyToken, Report, RunRequest, SecretSettings, SrtInputs,
     SrtLoaded, Terminal, run,
 };
-use ringfence_sandbox::{Intercept, ProxyUser, Weaker};
+use ringfence_sandbox::{Cradle, Intercept, ProxyUser, Weaker};
 
 use self::control::Control;
 use self::debug::Debug;
@@ -61,6 +61,8 @@ pub(crate) fn main(words: Vec<OsString>) -> ExitCode {
 }
 
 fn start(arguments: &SrtArgs) -> Result<Report, Failure> {
+    // Before anything else, all of which it is made beside.
+    let cradle = Cradle::prepare();
     let debug = Debug::new(arguments.debug);
     let here = Here::look(None)?;
     let inputs = SrtInputs {
@@ -77,13 +79,14 @@ fn start(arguments: &SrtArgs) -> Result<Report, Failure> {
     let control = arguments.control_fd.map(Control::open).transpose()?;
     let command = arguments.command()?;
     debug.say(|| format!("Command: {}", command.display()));
-    let report = run_command(&command, loaded, here, control, debug)?;
+    let report = run_command(&command, cradle, loaded, here, control, debug)?;
     debug.show_layers(&report);
     Ok(report)
 }
 
 fn run_command(
     command: &OsStr,
+    cradle: Cradle,
     loaded: SrtLoaded,
     here: Here,
     control: Option<Control>,
@@ -103,6 +106,7 @@ fn run_command(
         untouchable: loaded.untouchable.into_iter().chain(own_folders).collect(),
         weaker: Weaker::default(),
         setup: None,
+        cradle,
         egress: EgressRequest {
             intercept: Intercept::Always,
             proxy_user: ProxyUser::Named {

@@ -11,6 +11,7 @@ use super::machine::Machine;
 use super::part::OWN_TASKS;
 use super::place::{Controller, Hierarchies};
 use super::{Held, LimitName, LimitPlan, Mechanism, WatchPlan};
+use crate::cradle::Cradle;
 use crate::host::Host;
 use crate::plan::{PlanError, Weaker};
 
@@ -110,9 +111,15 @@ fn millis(span: Duration) -> u64 {
 impl LimitPlan {
     /// What holds each limit here; a group that is needed for it is made. Fails
     /// on a limit that was asked for and that nothing holds.
-    pub(crate) fn choose(limits: &Limits, host: &Host, weaker: Weaker) -> Result<Self, PlanError> {
+    pub(crate) fn choose(
+        limits: &Limits,
+        host: &Host,
+        weaker: Weaker,
+        cradle: &Cradle,
+    ) -> Result<Self, PlanError> {
         let machine = Machine::look(host, weaker);
-        Choice::new(limits, &machine, &Hierarchies::here(), weaker.no_limits).plan(limits)
+        let hierarchies = Hierarchies::here();
+        Choice::new(limits, &machine, &hierarchies, cradle, weaker.no_limits).plan(limits)
     }
 }
 
@@ -127,7 +134,7 @@ pub fn limit_mechanisms(host: &Host) -> Vec<(LimitName, Mechanism)> {
         cpu_time: Some(Wanted::by_default(SOME_MILLIS)),
         is_group_required: true,
     };
-    let choice = Choice::of(wanted, &machine, &Hierarchies::here());
+    let choice = Choice::of(wanted, &machine, &Hierarchies::here(), &Cradle::default());
     // Nothing that nobody asked for is refused.
     let plan = choice.plan(&Limits::default()).unwrap_or_default();
     let held = plan.held.iter();
@@ -151,6 +158,7 @@ impl<'a> Choice<'a> {
         limits: &Limits,
         machine: &'a Machine,
         hierarchies: &Hierarchies,
+        cradle: &Cradle,
         accepts_less: bool,
     ) -> Self {
         let memory_here = [machine.memory, hierarchies.memory_limit()];
@@ -166,16 +174,21 @@ impl<'a> Choice<'a> {
             is_group_required: wanted.is_group_required,
             accepts_less,
             held,
-            ..Self::of(wanted, machine, hierarchies)
+            ..Self::of(wanted, machine, hierarchies, cradle)
         }
     }
 
-    fn of(wanted: WantedShares, machine: &'a Machine, hierarchies: &Hierarchies) -> Self {
+    fn of(
+        wanted: WantedShares,
+        machine: &'a Machine,
+        hierarchies: &Hierarchies,
+        cradle: &Cradle,
+    ) -> Self {
         Self {
             machine,
             is_group_required: false,
             accepts_less: false,
-            group: Group::make(&wanted.shares(), hierarchies),
+            group: Group::make(&wanted.shares(), hierarchies, cradle),
             wanted,
             held: Vec::new(),
             watch: WatchPlan::default(),
@@ -326,7 +339,14 @@ mod tests {
     }
 
     fn choose(limits: &Limits, machine: &Machine, weaker: bool) -> Result<LimitPlan, PlanError> {
-        Choice::new(limits, machine, &Hierarchies::default(), weaker).plan(limits)
+        Choice::new(
+            limits,
+            machine,
+            &Hierarchies::default(),
+            &Cradle::default(),
+            weaker,
+        )
+        .plan(limits)
     }
 
     fn mechanism(plan: &LimitPlan, limit: LimitName) -> Option<Mechanism> {

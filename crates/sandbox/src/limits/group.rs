@@ -18,6 +18,7 @@ use super::part::{self, Part};
 use super::place::{Controller, Hierarchies};
 use super::scope;
 use super::site::{Leaf, Site};
+use crate::cradle::Cradle;
 
 /// What a group is to hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -53,6 +54,7 @@ impl Shares {
 pub(crate) struct Group {
     parts: Vec<Part>,
     leaf: Option<Leaf>,
+    name: GroupName,
     /// Copies of this in other processes remove nothing.
     maker: u32,
 }
@@ -61,25 +63,33 @@ impl Group {
     /// Makes a group for as many of the shares as can be held here: in version
     /// 2 where it can, else in version 1, else in a scope of systemd's. That
     /// takes several times as long as a start, so it is not for defaults.
-    pub(crate) fn make(shares: &Shares, hierarchies: &Hierarchies) -> Option<Self> {
-        Self::make_below(shares, hierarchies).or_else(|| {
+    pub(crate) fn make(
+        shares: &Shares,
+        hierarchies: &Hierarchies,
+        cradle: &Cradle,
+    ) -> Option<Self> {
+        Self::make_below(shares, hierarchies, cradle).or_else(|| {
             let is_worth_it = shares.are_stated && hierarchies.may_gain(&shares.controllers());
-            let scope = is_worth_it.then(scope::enter)?.ok()?;
-            Self::make_below(shares, &scope)
+            if !is_worth_it {
+                return None;
+            }
+            // Only we are moved there.
+            cradle.dismiss();
+            let scope = scope::enter().ok()?;
+            Self::make_below(shares, &scope, cradle)
         })
     }
 
-    fn make_below(shares: &Shares, hierarchies: &Hierarchies) -> Option<Self> {
+    fn make_below(shares: &Shares, hierarchies: &Hierarchies, cradle: &Cradle) -> Option<Self> {
         let wanted = shares.controllers();
-        let name = GroupName::new().ok()?;
         let mut group = Self {
             parts: Vec::new(),
             leaf: None,
+            name: GroupName::new().ok()?,
             maker: std::process::id(),
         };
-        group.add_v2(shares, &wanted, hierarchies, &name);
-        group.add_v1(shares, &wanted, hierarchies, &name);
-        part::remove_left_over(&group.parts, &name);
+        group.add_v2(shares, &wanted, hierarchies, cradle);
+        group.add_v1(shares, &wanted, hierarchies);
         (!group.parts.is_empty()).then_some(group)
     }
 
@@ -88,6 +98,7 @@ impl Group {
         Self {
             parts,
             leaf: None,
+            name: GroupName::new().unwrap(),
             maker: 0,
         }
     }
@@ -97,16 +108,16 @@ impl Group {
         shares: &Shares,
         wanted: &[Controller],
         hierarchies: &Hierarchies,
-        name: &GroupName,
+        cradle: &Cradle,
     ) {
-        let Some(site) = Site::best(hierarchies.v2(), wanted) else {
+        let Some(site) = Site::best(hierarchies.v2(), wanted, cradle) else {
             return;
         };
-        let Ok((controllers, leaf)) = site.prepare() else {
+        let Ok((controllers, leaf)) = site.prepare(cradle) else {
             return;
         };
         self.leaf = leaf;
-        let folder = site.folder().path().join(name.to_string());
+        let folder = site.folder().path().join(self.name.to_string());
         if let Ok(mut part) = Part::make_v2(&folder) {
             part.set(shares, &controllers);
             if !part.controllers().is_empty() && wanted.contains(&Controller::CpuTime) {
@@ -116,13 +127,7 @@ impl Group {
         }
     }
 
-    fn add_v1(
-        &mut self,
-        shares: &Shares,
-        wanted: &[Controller],
-        hierarchies: &Hierarchies,
-        name: &GroupName,
-    ) {
+    fn add_v1(&mut self, shares: &Shares, wanted: &[Controller], hierarchies: &Hierarchies) {
         for controller in wanted {
             if self.part_of(*controller).is_some() {
                 continue;
@@ -130,7 +135,7 @@ impl Group {
             let Some(place) = hierarchies.v1(*controller) else {
                 continue;
             };
-            let folder = place.join(name.to_string());
+            let folder = place.join(self.name.to_string());
             // Several controllers may share a hierarchy.
             let known = self.parts.iter_mut().find(|part| part.is_at(&folder));
             if let Some(part) = known {
@@ -154,6 +159,11 @@ impl Group {
         self.parts
             .iter()
             .find(|part| part.controllers().contains(&controller))
+    }
+
+    /// Removes groups beside this one whose supervisor was killed.
+    pub(crate) fn remove_left_over(&self) {
+        part::remove_left_over(&self.parts, &self.name);
     }
 
     /// What holds this share, if the group does.

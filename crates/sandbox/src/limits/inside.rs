@@ -79,7 +79,7 @@ fn stay_on(cpus: &CpuSet) -> Result<(), Errno> {
         libc::SYS_sched_setaffinity,
         Action::Fail(Errno::PERM.raw_os_error()),
     );
-    seccomp::install(&Filter::new(vec![refused]))
+    seccomp::install(&Filter::new(vec![refused]).assemble()?)
 }
 
 /// How readily the kernel ends the calling process when memory is out.

@@ -12,6 +12,7 @@ use super::files::{Folder, errno_of};
 use super::name::GroupName;
 use super::part;
 use super::place::Controller;
+use crate::cradle::Cradle;
 
 const ENABLED: &str = "cgroup.subtree_control";
 const PROCESSES: &str = "cgroup.procs";
@@ -35,7 +36,7 @@ pub(crate) struct Site {
 
 impl Site {
     /// The best of `places`, which start with our own.
-    pub(crate) fn best(places: &[PathBuf], wanted: &[Controller]) -> Option<Self> {
+    pub(crate) fn best(places: &[PathBuf], wanted: &[Controller], cradle: &Cradle) -> Option<Self> {
         let named: Vec<Controller> = wanted
             .iter()
             .copied()
@@ -43,7 +44,7 @@ impl Site {
             .collect();
         let mut best: Option<Self> = None;
         for place in places {
-            let Some(site) = Self::look(Folder::new(place), &named) else {
+            let Some(site) = Self::look(Folder::new(place), &named, cradle) else {
                 continue;
             };
             if best.as_ref().is_none_or(|best| best.worth() < site.worth()) {
@@ -53,7 +54,7 @@ impl Site {
         best
     }
 
-    fn look(folder: Folder, wanted: &[Controller]) -> Option<Self> {
+    fn look(folder: Folder, wanted: &[Controller], cradle: &Cradle) -> Option<Self> {
         if !folder.may_write("") || !folder.may_write(PROCESSES) || !is_domain(&folder) {
             return None;
         }
@@ -65,7 +66,7 @@ impl Site {
                 .collect()
         };
         let enabled = listed(ENABLED);
-        let crowd = crowd_in(&folder);
+        let crowd = crowd_in(&folder, cradle);
         let to_enable = if crowd.is_some() && folder.may_write(ENABLED) {
             let mut possible = listed("cgroup.controllers");
             possible.retain(|controller| !enabled.contains(controller));
@@ -91,13 +92,19 @@ impl Site {
     }
 
     /// Makes the controllers available to children, and says which are.
-    pub(crate) fn prepare(&self) -> Result<(Vec<Controller>, Option<Leaf>), Errno> {
+    pub(crate) fn prepare(
+        &self,
+        cradle: &Cradle,
+    ) -> Result<(Vec<Controller>, Option<Leaf>), Errno> {
         let mut available = self.enabled.clone();
         if self.to_enable.is_empty() {
             return Ok((available, None));
         }
         let mut leaf = (self.crowd == Crowd::OnlyUs)
-            .then(|| Leaf::enter(&self.folder))
+            .then(|| {
+                cradle.dismiss();
+                Leaf::enter(&self.folder)
+            })
             .transpose()?;
         for controller in &self.to_enable {
             let name = controller.v2_name().unwrap_or_default();
@@ -120,18 +127,18 @@ fn is_domain(folder: &Folder) -> bool {
 }
 
 /// `None` when others are in the way of controllers.
-fn crowd_in(folder: &Folder) -> Option<Crowd> {
+fn crowd_in(folder: &Folder, cradle: &Cradle) -> Option<Crowd> {
     // The topmost group of the machine has no type, and may have processes.
     if !folder.has("cgroup.type") {
         return Some(Crowd::Nobody);
     }
     let processes = folder.read(PROCESSES)?;
-    let us = std::process::id().to_string();
-    match processes.lines().collect::<Vec<_>>().as_slice() {
-        [] => Some(Crowd::Nobody),
-        [only] if *only == us => Some(Crowd::OnlyUs),
-        _ => None,
+    if processes.is_empty() {
+        return Some(Crowd::Nobody);
     }
+    let ours = [Some(std::process::id()), cradle.holder()];
+    let is_ours = |line: &str| line.parse().is_ok_and(|pid| ours.contains(&Some(pid)));
+    processes.lines().all(is_ours).then_some(Crowd::OnlyUs)
 }
 
 /// A group below our own that we moved into, so that controllers could be
@@ -221,12 +228,17 @@ mod tests {
         );
         let own = tree.group("s/own", Some("domain"), ["memory pids\n", "", "1\n2\n"]);
         // The place in the middle can be given what it lacks.
-        let site = Site::best(&[own.clone(), slice.clone(), top.clone()], &WANTED).unwrap();
+        let site = Site::best(
+            &[own.clone(), slice.clone(), top.clone()],
+            &WANTED,
+            &Cradle::default(),
+        )
+        .unwrap();
         assert_eq!(site.folder().path(), slice);
         assert_eq!(site.to_enable, [Controller::Cpu]);
         // Not when processes are in it: then the top has more.
         std::fs::write(slice.join(PROCESSES), "1\n").unwrap();
-        let site = Site::best(&[own, slice, top.clone()], &WANTED).unwrap();
+        let site = Site::best(&[own, slice, top.clone()], &WANTED, &Cradle::default()).unwrap();
         assert_eq!(site.folder().path(), top);
     }
 
@@ -234,11 +246,11 @@ mod tests {
     fn a_crowded_place_without_controllers_is_no_place() {
         let tree = Tree::new();
         let own = tree.group("own", Some("domain"), ["memory\n", "", "1\n2\n"]);
-        assert!(Site::best(&[own], &WANTED).is_none());
+        assert!(Site::best(&[own], &WANTED, &Cradle::default()).is_none());
         let none = tree.group("none", Some("domain"), ["hugetlb\n", "hugetlb\n", ""]);
-        assert!(Site::best(&[none], &WANTED).is_none());
+        assert!(Site::best(&[none], &WANTED, &Cradle::default()).is_none());
         let threads = tree.group("t", Some("threaded"), ["cpu\n", "cpu\n", ""]);
-        assert!(Site::best(&[threads], &WANTED).is_none());
+        assert!(Site::best(&[threads], &WANTED, &Cradle::default()).is_none());
     }
 
     #[test]
@@ -246,8 +258,24 @@ mod tests {
         let tree = Tree::new();
         let us = format!("{}\n", std::process::id());
         let own = tree.group("own", Some("domain"), ["memory pids\n", "", &us]);
-        let site = Site::best(&[own], &WANTED).unwrap();
+        let site = Site::best(&[own], &WANTED, &Cradle::default()).unwrap();
         assert_eq!(site.crowd, Crowd::OnlyUs);
         assert_eq!(site.worth(), 2);
+    }
+
+    #[test]
+    fn who_holds_the_namespaces_is_no_crowd_and_is_dismissed() {
+        let tree = Tree::new();
+        let cradle = Cradle::prepare();
+        let holder = cradle.holder().unwrap();
+        let ours = format!("{}\n{holder}\n", std::process::id());
+        let own = tree.group("own", Some("domain"), ["memory pids\n", "", &ours]);
+        let places = [own];
+        let site = Site::best(&places, &WANTED, &cradle).unwrap();
+        assert_eq!(site.crowd, Crowd::OnlyUs);
+        assert!(Site::best(&places, &WANTED, &Cradle::default()).is_none());
+        // Nobody can move into a folder that is no group.
+        assert!(site.prepare(&cradle).is_err());
+        assert_eq!(cradle.holder(), None);
     }
 }

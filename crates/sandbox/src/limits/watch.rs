@@ -30,6 +30,8 @@ pub(super) struct Seen {
     /// The most of what the kernel does not keep the most of.
     memory: Option<u64>,
     pids: Option<u64>,
+    /// Whether nothing comes after it.
+    is_all: bool,
 }
 
 impl LimitPlan {
@@ -48,6 +50,13 @@ impl LimitPlan {
                 ringfence_sys::own_cgroup_view()
             }
             None => Ok(()),
+        }
+    }
+
+    /// Removes the groups of sandboxes that are no more.
+    pub(crate) fn tidy(&self) {
+        if let Some(group) = &self.group {
+            group.remove_left_over();
         }
     }
 
@@ -89,6 +98,7 @@ impl LimitPlan {
             hits.push(cpu_hit(group));
         }
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.is_all = moment == Moment::AtEnd;
         let mut hits: Vec<LimitHit> = hits.into_iter().flatten().collect();
         hits.retain(|hit| !seen.told.contains(&hit.limit));
         seen.told.extend(hits.iter().map(|hit| hit.limit));
@@ -146,6 +156,9 @@ impl LimitPlan {
 
     fn keep_peaks(&self, group: &Group) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.is_all {
+            return;
+        }
         seen.memory = seen.memory.max(group.memory());
         seen.pids = seen.pids.max(group.pids());
     }

@@ -39,7 +39,8 @@ pub(super) fn restrict_init_early(plan: &Plan) -> Result<(), Failure> {
     if observe::sees_refusals(plan.audit_level()) {
         return Ok(());
     }
-    sys::seccomp::install(&filters::hardening()).during(Step::Filter)
+    let hardening = filters::hardening().assemble().during(Step::Filter)?;
+    sys::seccomp::install(&hardening).during(Step::Filter)
 }
 
 /// Makes the command's process.
@@ -78,15 +79,21 @@ pub(super) fn hand_over(
         }
         return Ok(listener);
     }
-    // While the command's process prepares itself. The kernel may be late by
-    // more than what is waited for next, unless told not to.
-    rustix::thread::set_current_timer_slack(NonZeroU64::new(PRECISE)).during(Step::Listener)?;
-    if observe::sees_refusals(plan.audit_level()) {
-        sys::seccomp::install(&filters::hardening()).during(Step::Filter)?;
-    }
+    // While the command's process prepares itself, and then while it installs
+    // its own. What it runs waits until its listener is served, which is after
+    // all this.
+    let hardening = observe::sees_refusals(plan.audit_level()).then(filters::hardening);
+    let hardening = hardening.map(|filter| filter.assemble()).transpose();
+    let hardening = hardening.during(Step::Filter)?;
     let number = receive_number(from_command)?;
     give_terminal()?;
     go()?;
+    if let Some(hardening) = &hardening {
+        sys::seccomp::install(hardening).during(Step::Filter)?;
+    }
+    // The kernel may be late by more than what is waited for next, unless told
+    // not to.
+    rustix::thread::set_current_timer_slack(NonZeroU64::new(PRECISE)).during(Step::Listener)?;
     take_listener(command, from_command, number).map(Some)
 }
 
@@ -110,8 +117,9 @@ pub(super) fn install(plan: &Plan, channel: &Channel, has_terminal: bool) -> Res
     channel
         .send(&number.to_ne_bytes(), &[])
         .during(Step::Channel)?;
+    let filter = observe::of_command(plan.audit_level()).assemble();
+    let filter = filter.during(Step::Listener)?;
     channel.receive().during(Step::Channel)?;
-    let filter = observe::of_command(plan.audit_level());
     let listener = sys::seccomp::install_with_listener(&filter).during(Step::Listener)?;
     // It is closed by `execve`, when the init has it.
     std::mem::forget(listener);
@@ -121,10 +129,14 @@ pub(super) fn install(plan: &Plan, channel: &Channel, has_terminal: bool) -> Res
 /// The filter of a command of whose calls nothing is recorded.
 fn install_unseen(plan: &Plan) -> Result<Option<Listener>, Failure> {
     match plan.judge() {
-        Judge::Init => sys::seccomp::install_with_listener(&observe::of_command(AuditLevel::Off))
+        Judge::Init => observe::of_command(AuditLevel::Off)
+            .assemble()
+            .and_then(|filter| sys::seccomp::install_with_listener(&filter))
             .map(Some)
             .during(Step::Listener),
-        Judge::Nobody => sys::seccomp::install(&filters::unjudged())
+        Judge::Nobody => filters::unjudged()
+            .assemble()
+            .and_then(|filter| sys::seccomp::install(&filter))
             .map(|()| None)
             .during(Step::Filter),
     }

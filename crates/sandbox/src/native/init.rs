@@ -70,10 +70,7 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
     let observer = Observer::new(plan, ring).during(Step::Channel)?;
     // What needs no ids comes first: started as root, the supervisor is busy
     // with them.
-    sys::own_network().during(Step::Network)?;
     network::set_up(plan.network(), supervisor)?;
-    // A name that every resolver knows, and nothing about this machine.
-    rustix::system::sethostname(b"localhost").during(Step::Loopback)?;
     let sockets = sys::UnixDiag::open().during(Step::SocketDiagnostics)?;
     let ground = take_ids(plan, supervisor)?;
     // After the change of ids, which would clear it. A supervisor that died

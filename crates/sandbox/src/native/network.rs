@@ -1,5 +1,5 @@
-//! The sandbox's own network: a loopback, and where the policy opens it,
-//! listeners that every connection ends at.
+//! The sandbox's own network: a loopback, which is up, and where the policy
+//! opens it, listeners that every connection ends at.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -31,7 +31,7 @@ struct Network {
 /// to the supervisor.
 pub(super) fn set_up(plan: &NetworkPlan, supervisor: &Channel) -> Result<(), Failure> {
     match plan {
-        NetworkPlan::Closed => net::bring_loopback_up().during(Step::Loopback),
+        NetworkPlan::Closed => Ok(()),
         NetworkPlan::Intercepted { ports, singly } => {
             let families = net::bring_anyip_up().during(Step::Loopback)?;
             refuse_fast_open().at(Step::Loopback, Path::new(FAST_OPEN))?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_policy::AuditLevel;
-use ringfence_sys::{self as sys, Channel, Child, Errno, Namespaces, Received, Ring};
+use ringfence_sys::{self as sys, Channel, Child, Errno, Received, Ring};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::Signal;
 
@@ -16,6 +16,7 @@ use super::given::{Mappings, hand_over_pipes, mapped_trees};
 use super::init::{self, Handed};
 use super::late;
 use super::observations::{ObservationError, Observations};
+use crate::cradle::Cradle;
 use crate::judge::Judge;
 use crate::limits::{HeldLimit, LimitHit, LimitPlan, Moment, Usage};
 use crate::network::{Callers, Inlet, Inlets, Interception};
@@ -185,10 +186,14 @@ pub trait Attendant {
     fn serve(&mut self, inlets: Inlets) -> bool;
 }
 
-/// Starts the plan's command in a new sandbox.
-pub fn spawn(mut plan: Plan, attendant: &mut dyn Attendant) -> Result<Running, SpawnError> {
+/// Starts the plan's command in a new sandbox, born in this cradle.
+pub fn spawn(
+    mut plan: Plan,
+    cradle: &Cradle,
+    attendant: &mut dyn Attendant,
+) -> Result<Running, SpawnError> {
     loop {
-        match start(&plan, attendant) {
+        match start(&plan, cradle, attendant) {
             Err(SpawnError::NoIdMappedMounts { .. }) if plan.may_run_with_own_id() => {
                 plan.use_own_id();
             }
@@ -199,7 +204,13 @@ pub fn spawn(mut plan: Plan, attendant: &mut dyn Attendant) -> Result<Running, S
     }
 }
 
-fn start(plan: &Plan, attendant: &mut dyn Attendant) -> Result<Running, SpawnError> {
+fn start(
+    plan: &Plan,
+    cradle: &Cradle,
+    attendant: &mut dyn Attendant,
+) -> Result<Running, SpawnError> {
+    // Lives until the sandbox has started, so that its holder ends meanwhile.
+    let mut cradle = cradle.take().map_err(SpawnError::Clone)?;
     let (ours, theirs) = Channel::pair().map_err(SpawnError::Clone)?;
     let (callers, told) = plan
         .is_intercepted()
@@ -215,7 +226,7 @@ fn start(plan: &Plan, attendant: &mut dyn Attendant) -> Result<Running, SpawnErr
     let group = plan.limits().birthplace();
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let processes = rustix::fs::open("/proc", flags, Mode::empty()).ok();
-    let init = sys::spawn_in_group(Namespaces::ALL_BUT_NETWORK, group, || {
+    let born = cradle.bear(group, || {
         // These must be the supervisor's alone, or its death would not show.
         our_ends.take();
         let handed = Handed {
@@ -225,8 +236,8 @@ fn start(plan: &Plan, attendant: &mut dyn Attendant) -> Result<Running, SpawnErr
             processes,
         };
         init::run(plan, handed)
-    })
-    .map_err(SpawnError::Clone)?;
+    });
+    let init = born.map_err(SpawnError::Clone)?;
     drop(theirs);
     let (channel, callers) = our_ends.ok_or(SpawnError::InitDied)?;
     let mut running = Running {
@@ -262,6 +273,8 @@ fn start(plan: &Plan, attendant: &mut dyn Attendant) -> Result<Running, SpawnErr
     }
     // An init that failed has said why, which is read next.
     let _ = running.order(&Order::Served, &[]);
+    // The init is not ready yet: time for what nobody waits for.
+    running.limits.tidy();
     running.await_start()?;
     Ok(running)
 }

@@ -132,13 +132,12 @@ impl Rule {
             .map_or(self.otherwise, |(_, action)| *action)
     }
 
-    fn assemble(&self) -> Result<Vec<sock_filter>> {
-        let mut block = Vec::new();
+    fn assemble(&self, program: &mut Vec<sock_filter>) -> Result<()> {
         for (tests, action) in &self.cases {
-            block.extend(assemble_case(tests, *action)?);
+            assemble_case(program, tests, *action)?;
         }
-        block.push(ret(self.otherwise));
-        Ok(block)
+        program.push(ret(self.otherwise));
+        Ok(())
     }
 }
 
@@ -150,12 +149,32 @@ pub struct Filter {
     otherwise: Action,
 }
 
+/// A filter as the kernel takes it.
+#[derive(Clone)]
+pub struct Program(Vec<sock_filter>);
+
+impl Program {
+    pub(super) fn instructions(&self) -> &[sock_filter] {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Program({} instructions)", self.0.len())
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 const NATIVE_ARCHITECTURE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 const NATIVE_ARCHITECTURE: u32 = 0xc000_00b7;
 /// Set in the number of a call made through the x32 interface of `x86_64`.
 const X32_BIT: u32 = 0x4000_0000;
+/// Instructions that a filter has room for at once.
+const USUAL_LENGTH: usize = 1024;
+/// Stands in a jump for a distance that is not known yet.
+const ELSEWHERE: u8 = u8::MAX;
 const OFFSET_NUMBER: u32 = 0;
 const OFFSET_ARCHITECTURE: u32 = 4;
 const OFFSET_ARGUMENTS: u32 = 16;
@@ -195,70 +214,76 @@ impl Filter {
     }
 
     /// The program: kill foreign architectures, then rule by rule.
-    pub(super) fn assemble(&self) -> Result<Vec<sock_filter>> {
-        let mut program = vec![
+    pub fn assemble(&self) -> Result<Program> {
+        let mut program = Vec::with_capacity(USUAL_LENGTH);
+        program.extend([
             load(OFFSET_ARCHITECTURE),
             jump(BPF_JEQ, NATIVE_ARCHITECTURE, 1, 0),
             ret(Action::Kill),
             load(OFFSET_NUMBER),
             jump(BPF_JGE, X32_BIT, 0, 1),
             ret(Action::Kill),
-        ];
-        program.extend(search(&self.rules, self.otherwise)?);
-        Ok(program)
+        ]);
+        search(&mut program, &self.rules, self.otherwise)?;
+        Ok(Program(program))
     }
 }
 
 /// Finds the rule for a call by halving: the kernel runs the program once for
 /// every number there is when it is installed, and for watched calls always.
-fn search(rules: &[Rule], otherwise: Action) -> Result<Vec<sock_filter>> {
+fn search(program: &mut Vec<sock_filter>, rules: &[Rule], otherwise: Action) -> Result<()> {
     const FEW: usize = 3;
     if rules.len() <= FEW {
-        let mut program = Vec::new();
         for rule in rules {
-            let block = rule.assemble()?;
-            program.push(jump(BPF_JEQ, rule.number, 0, distance(block.len())?));
-            program.extend(block);
+            let test = program.len();
+            program.push(jump(BPF_JEQ, rule.number, 0, 0));
+            rule.assemble(program)?;
+            program[test].jf = distance_from(program, test)?;
         }
         program.push(ret(otherwise));
-        return Ok(program);
+        return Ok(());
     }
     let (lower, upper) = rules.split_at(rules.len() / 2);
-    let below = search(lower, otherwise)?;
-    let mut program = vec![
-        jump(BPF_JGE, upper[0].number, 0, 1),
-        statement(
-            BPF_JMP | BPF_JA,
-            u32::try_from(below.len()).map_err(|_| Errno::TOOBIG)?,
-        ),
-    ];
-    program.extend(below);
-    program.extend(search(upper, otherwise)?);
-    Ok(program)
+    program.push(jump(BPF_JGE, upper[0].number, 0, 1));
+    let over_lower = program.len();
+    program.push(statement(BPF_JMP | BPF_JA, 0));
+    search(program, lower, otherwise)?;
+    let length = program.len() - over_lower - 1;
+    program[over_lower].k = u32::try_from(length).map_err(|_| Errno::TOOBIG)?;
+    search(program, upper, otherwise)
 }
 
-fn assemble_case(tests: &[Test], action: Action) -> Result<Vec<sock_filter>> {
-    // Built from the end, so that each test knows how far the next case is.
-    let mut block = vec![ret(action)];
-    for test in tests.iter().rev() {
-        let rest = distance(block.len())?;
+fn assemble_case(program: &mut Vec<sock_filter>, tests: &[Test], action: Action) -> Result<()> {
+    let start = program.len();
+    for test in tests {
         let (argument, mask, compare) = match *test {
             Test::Masked {
                 argument,
                 mask,
                 value,
-            } => (argument, mask, jump(BPF_JEQ, value, 0, rest)),
-            Test::AnyBit { argument, bits } => (argument, bits, jump(BPF_JEQ, 0, rest, 0)),
+            } => (argument, mask, jump(BPF_JEQ, value, 0, ELSEWHERE)),
+            Test::AnyBit { argument, bits } => (argument, bits, jump(BPF_JEQ, 0, ELSEWHERE, 0)),
         };
-        let mut checked = vec![load(OFFSET_ARGUMENTS + 8 * argument)];
+        program.push(load(OFFSET_ARGUMENTS + 8 * argument));
         if mask != u32::MAX {
-            checked.push(statement(BPF_ALU | BPF_AND | BPF_K, mask));
+            program.push(statement(BPF_ALU | BPF_AND | BPF_K, mask));
         }
-        checked.push(compare);
-        checked.extend(block);
-        block = checked;
+        program.push(compare);
     }
-    Ok(block)
+    program.push(ret(action));
+    // Now that it is known how far the next case is.
+    for at in start..program.len() {
+        if program[at].code == code_of(BPF_JMP | BPF_JEQ | BPF_K) {
+            let next = distance_from(program, at)?;
+            let fails = if program[at].jt == ELSEWHERE {
+                &mut program[at].jt
+            } else {
+                &mut program[at].jf
+            };
+            *fails = next;
+        }
+    }
+    Ok(())
 }
 
 fn load(offset: u32) -> sock_filter {
@@ -291,9 +316,10 @@ fn code_of(code: u32) -> u16 {
     u16::try_from(code).unwrap_or(u16::MAX)
 }
 
-/// A jump distance; a rule that needs a longer one is refused.
-fn distance(length: usize) -> Result<u8> {
-    u8::try_from(length).map_err(|_| Errno::TOOBIG)
+/// From the jump at `place` to the end of the program; a rule that needs a
+/// longer one is refused.
+fn distance_from(program: &[sock_filter], place: usize) -> Result<u8> {
+    u8::try_from(program.len() - place - 1).map_err(|_| Errno::TOOBIG)
 }
 
 fn as_number(number: libc::c_long) -> u32 {
@@ -368,6 +394,7 @@ mod tests {
         ])
         .assemble()
         .unwrap()
+        .0
     }
 
     fn native(number: u32, arguments: [u64; 6]) -> u32 {
@@ -444,7 +471,7 @@ mod tests {
                 1..40,
             ),
         ) {
-            let program = filter.assemble().unwrap();
+            let program = filter.assemble().unwrap().0;
             for (number, arguments) in calls {
                 let number_in_kernel = u32::try_from(number & 0xffff_ffff).unwrap();
                 let decided = filter.decide(number, &arguments).value();
@@ -461,7 +488,7 @@ mod tests {
         let rules = (0..100)
             .map(|n: i32| Rule::always(3 * libc::c_long::from(n), Action::Fail(1 + n)))
             .collect();
-        let program = Filter::new(rules).assemble().unwrap();
+        let program = Filter::new(rules).assemble().unwrap().0;
         for number in 0..310u32 {
             let expected = match number {
                 n if n % 3 == 0 && n < 300 => Action::Fail(1 + (n / 3).cast_signed()),

@@ -4,7 +4,7 @@
 mod assembler;
 mod listener;
 
-pub use assembler::{Action, Filter, Rule, Test};
+pub use assembler::{Action, Filter, Program, Rule, Test};
 pub use listener::{Answer, Listener, Notification};
 
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -15,10 +15,10 @@ const SET_MODE_FILTER: libc::c_ulong = 1;
 const FILTER_FLAG_NEW_LISTENER: libc::c_ulong = 1 << 3;
 const FILTER_FLAG_WAIT_KILLABLE_RECV: libc::c_ulong = 1 << 5;
 
-/// Puts `filter` on the calling thread and everything it starts.
+/// Puts a filter on the calling thread and everything it starts.
 /// Needs `no_new_privs`.
-pub fn install(filter: &Filter) -> Result<()> {
-    load(filter, 0).map(drop)
+pub fn install(program: &Program) -> Result<()> {
+    load(program, 0).map(drop)
 }
 
 /// As [`install`], and returns the listener that receives the calls for which
@@ -26,9 +26,9 @@ pub fn install(filter: &Filter) -> Result<()> {
 ///
 /// A call that waits for an answer can only be interrupted by a fatal signal,
 /// so that no call is carried out twice (Linux 5.19 and later).
-pub fn install_with_listener(filter: &Filter) -> Result<Listener> {
+pub fn install_with_listener(program: &Program) -> Result<Listener> {
     let fd = load(
-        filter,
+        program,
         FILTER_FLAG_NEW_LISTENER | FILTER_FLAG_WAIT_KILLABLE_RECV,
     )?;
     let fd = i32::try_from(fd).map_err(|_| Errno::BADF)?;
@@ -36,13 +36,14 @@ pub fn install_with_listener(filter: &Filter) -> Result<Listener> {
     Ok(Listener::new(unsafe { OwnedFd::from_raw_fd(fd) }))
 }
 
-fn load(filter: &Filter, flags: libc::c_ulong) -> Result<libc::c_long> {
-    let mut instructions = filter.assemble()?;
+fn load(program: &Program, flags: libc::c_ulong) -> Result<libc::c_long> {
+    let instructions = program.instructions();
     let program = libc::sock_fprog {
         len: u16::try_from(instructions.len()).map_err(|_| Errno::TOOBIG)?,
-        filter: instructions.as_mut_ptr(),
+        filter: instructions.as_ptr().cast_mut(),
     };
-    // SAFETY: `program` points at `len` instructions that outlive the call.
+    // SAFETY: `program` points at `len` instructions that outlive the call,
+    // which only reads them.
     check(unsafe {
         libc::syscall(
             libc::SYS_seccomp,

@@ -1,6 +1,7 @@
 //! One file per promise.
 
 mod anyip;
+mod cradle;
 mod datagrams;
 mod fence;
 mod interception;

@@ -113,11 +113,13 @@ fn security() -> Filter {
         .map(|call| Rule::always(*call, Action::Notify))
         .collect();
     rules.push(trace());
-    for rule in hardening.rules().iter().chain(watched.rules()) {
+    let mut known: Vec<libc::c_long> = rules.iter().map(Rule::number).collect();
+    known.sort_unstable();
+    let is_new = |rule: &&Rule| known.binary_search(&rule.number()).is_err();
+    let of_both = watched.rules().iter();
+    let only_watched = of_both.filter(|rule| hardening.rule(rule.number()).is_none());
+    for rule in hardening.rules().iter().chain(only_watched).filter(is_new) {
         let number = rule.number();
-        if rules.iter().any(|known| known.number() == number) {
-            continue;
-        }
         let is_in_both = hardening.rule(number).is_some() && watched.rule(number).is_some();
         rules.push(if is_in_both {
             Rule::always(number, Action::Notify)

@@ -1,0 +1,313 @@
+//! Namespaces that are made ahead of the process that is to live in them.
+//!
+//! Making them takes the kernel as long as deciding what is to happen in them
+//! takes us. So a holder makes them, on another processor, while we decide, and
+//! then bears the process.
+
+use std::cell::UnsafeCell;
+use std::ffi::{c_int, c_void};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::ptr::null_mut;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
+use rustix::process::{Pid, Signal};
+use rustix::thread::UnshareFlags;
+
+use crate::link::bring_loopback_up;
+use crate::process::{CLONE_INTO_CGROUP, Child, child_of, exit_now, is_single_threaded, reap};
+use crate::signal::{block_all_signals, blocked_signals, set_mask};
+use crate::{Errno, Result, check, last_errno};
+
+/// What the holder makes. User, IPC and UTS at once, the network, which takes
+/// as long as all others together, when it is running.
+const AHEAD: c_int = libc::CLONE_NEWUSER | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
+
+/// What is made with the process itself: the mounts are those of that moment.
+const AT_BIRTH: c_int = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWCGROUP;
+
+/// A name that every resolver knows, and nothing about this machine.
+const HOST_NAME: &[u8] = b"localhost";
+
+/// Room for the whole life of the process that is born, as a thread has.
+const STACK: usize = 2 << 20;
+/// Below the stack, not to be touched.
+const GUARD: usize = 64 << 10;
+
+/// A user, an IPC, a UTS and a network namespace, the last with its loopback
+/// up. A process that waits there holds them; it shares our memory and our
+/// descriptors, ends with the thread that made it, and runs nothing but the
+/// code in this file.
+#[derive(Debug)]
+pub struct Cradle {
+    holder: Child,
+    shared: Arc<Shared>,
+    _stack: Stack,
+}
+
+/// What the holder and we see of each other.
+#[derive(Debug)]
+struct Shared {
+    parent: Pid,
+    /// Says that there is a request.
+    asked: OwnedFd,
+    /// Says that the holder runs, and then that the request was carried out.
+    answered: OwnedFd,
+    /// Why there are no namespaces; 0 if there are.
+    failed: AtomicI32,
+    /// Ours until the holder is asked, then its until it answers.
+    request: UnsafeCell<Request>,
+}
+
+// SAFETY: of all that is shared, only the request is not safe to share by
+// itself, and it belongs to one side at a time.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+/// A process to be born.
+#[derive(Debug)]
+struct Request {
+    /// The control group of version 2 that it begins in.
+    group: Option<RawFd>,
+    /// The signals that it blocks.
+    mask: libc::sigset_t,
+    enter: extern "C" fn(*mut c_void) -> !,
+    body: *mut c_void,
+    /// The answer: its id, and a descriptor for it.
+    born: Result<libc::c_long>,
+    pidfd: RawFd,
+}
+
+impl Cradle {
+    /// Has the namespaces made. Why that failed, if it does, is told by
+    /// [`Self::bear`].
+    pub fn new() -> Result<Self> {
+        let stack = Stack::new()?;
+        let mask = blocked_signals()?;
+        let shared = Arc::new(Shared {
+            parent: rustix::process::getpid(),
+            asked: eventfd(0, EventfdFlags::CLOEXEC)?,
+            answered: eventfd(0, EventfdFlags::CLOEXEC)?,
+            failed: AtomicI32::new(0),
+            request: UnsafeCell::new(Request {
+                group: None,
+                mask,
+                enter: nobody,
+                body: null_mut(),
+                born: Err(Errno::CHILD),
+                pidfd: -1,
+            }),
+        });
+        let mut pidfd: RawFd = -1;
+        // The answer of what it bears is that of its own end: for a sibling
+        // the kernel takes it from there.
+        let flags = AHEAD | libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_PIDFD | libc::SIGCHLD;
+        // No signal is for the holder, which nobody knows.
+        block_all_signals()?;
+        // SAFETY: the end of the stack is aligned, and the stack lives, as
+        // `shared` does, until the process was reaped. `hold` neither allocates
+        // nor writes `errno`, which it shares with us, while we run.
+        let returned = unsafe {
+            libc::clone(
+                hold,
+                stack.top(),
+                flags,
+                Arc::as_ptr(&shared).cast_mut().cast(),
+                &raw mut pidfd,
+            )
+        };
+        let returned = check(libc::c_long::from(returned));
+        set_mask(&mask)?;
+        let cradle = Self {
+            holder: child_of(returned?, pidfd)?,
+            shared,
+            _stack: stack,
+        };
+        // Kernels start a child on the processor of its parent even if another
+        // is idle, and it would wait there for as long as we go on. Who is woken
+        // goes to an idle one.
+        cradle.await_answer()?;
+        Ok(cradle)
+    }
+
+    /// The process that holds the namespaces.
+    pub fn holder(&self) -> Pid {
+        self.holder.pid
+    }
+
+    /// Copies the calling process into a child that lives in these namespaces,
+    /// and in a mount, pid and cgroup namespace that are made for it; in the
+    /// control group of version 2 with the folder `group` from its first
+    /// instruction on. It runs `body` and ends with the status that it returns.
+    pub fn bear<F: FnOnce() -> i32>(
+        &mut self,
+        group: Option<BorrowedFd<'_>>,
+        body: F,
+    ) -> Result<Child> {
+        extern "C" fn enter<F: FnOnce() -> i32>(body: *mut c_void) -> ! {
+            // SAFETY: this is the `body` below, in a copy of its memory.
+            let body = unsafe { (*body.cast::<Option<F>>()).take() };
+            exit_now(body.map_or(1, |body| body()))
+        }
+        if !is_single_threaded()? {
+            return Err(Errno::DEADLK);
+        }
+        let mut body = Some(body);
+        // SAFETY: the holder was not asked yet.
+        let request = unsafe { &mut *self.shared.request.get() };
+        request.group = group.map(|group| group.as_raw_fd());
+        request.mask = blocked_signals()?;
+        request.enter = enter::<F>;
+        request.body = (&raw mut body).cast();
+        rustix::io::write(&self.shared.asked, &1u64.to_ne_bytes())?;
+        self.await_answer()?;
+        match self.shared.failed.load(Ordering::Acquire) {
+            0 => {}
+            errno => return Err(Errno::from_raw_os_error(errno)),
+        }
+        // SAFETY: the holder has answered.
+        let request = unsafe { &*self.shared.request.get() };
+        child_of(request.born?, request.pidfd)
+    }
+
+    /// Until the holder says something, or is no more.
+    fn await_answer(&self) -> Result<()> {
+        let answered = &self.shared.answered;
+        loop {
+            let mut fds = [
+                PollFd::new(answered, PollFlags::IN),
+                PollFd::new(&self.holder.pidfd, PollFlags::IN),
+            ];
+            match rustix::event::poll(&mut fds, None) {
+                Ok(_) if fds[0].revents().contains(PollFlags::IN) => {
+                    rustix::io::read(answered, &mut [0; 8])?;
+                    return Ok(());
+                }
+                Ok(_) => return Err(Errno::CHILD),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+}
+
+impl Drop for Cradle {
+    fn drop(&mut self) {
+        let _ = self.holder.signal(Signal::KILL);
+        let _ = reap(self.holder.pid);
+    }
+}
+
+/// The whole life of the holder.
+///
+/// Nothing here may allocate or panic, and no call may leave an error in
+/// `errno` while the other process runs: it is shared.
+extern "C" fn hold(shared: *mut c_void) -> c_int {
+    // SAFETY: the process that made us keeps it until we are reaped.
+    let shared = unsafe { &*shared.cast::<Shared>() };
+    shared.answer();
+    if rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_err()
+        || rustix::process::getppid() != Some(shared.parent)
+    {
+        return 1;
+    }
+    if let Err(errno) = prepare() {
+        shared.failed.store(errno.raw_os_error(), Ordering::Release);
+    }
+    while rustix::io::read(&shared.asked, &mut [0; 8]) == Err(Errno::INTR) {}
+    if shared.failed.load(Ordering::Acquire) == 0 {
+        // SAFETY: we were asked, so it is ours until we answer.
+        let request = unsafe { &mut *shared.request.get() };
+        request.carry_out();
+    }
+    shared.answer();
+    0
+}
+
+/// What no policy changes.
+fn prepare() -> Result<()> {
+    // SAFETY: nobody else is in the new namespace, and memory is not concerned.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }?;
+    bring_loopback_up()?;
+    rustix::system::sethostname(HOST_NAME)
+}
+
+impl Shared {
+    fn answer(&self) {
+        // An event counter with a 1 in it takes another.
+        let _ = rustix::io::write(&self.answered, &1u64.to_ne_bytes());
+    }
+}
+
+impl Request {
+    fn carry_out(&mut self) {
+        // SAFETY: all fields of `clone_args` are integers; zero means "not used".
+        let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
+        // Whoever is born is a child of our parent's.
+        args.flags = (AT_BIRTH | libc::CLONE_PARENT | libc::CLONE_PIDFD) as u64;
+        args.pidfd = (&raw mut self.pidfd) as u64;
+        if let Some(group) = self.group {
+            args.flags |= CLONE_INTO_CGROUP;
+            args.cgroup = u64::from(group.cast_unsigned());
+        }
+        if let Err(errno) = set_mask(&self.mask) {
+            self.born = Err(errno);
+            return;
+        }
+        // SAFETY: no memory is shared with the child (no CLONE_VM), so this is
+        // a fork; `args` and `pidfd` live through the call. What is copied is
+        // the memory of a process with a single thread that stands still, so no
+        // lock of the allocator is held by anyone.
+        let returned = unsafe {
+            libc::syscall(
+                libc::SYS_clone3,
+                &raw const args,
+                size_of::<libc::clone_args>(),
+            )
+        };
+        if returned == 0 {
+            (self.enter)(self.body);
+        }
+        self.born = check(returned);
+    }
+}
+
+extern "C" fn nobody(_: *mut c_void) -> ! {
+    exit_now(1)
+}
+
+/// Memory with a gap below it that cannot be touched.
+#[derive(Debug)]
+struct Stack(*mut c_void);
+
+impl Stack {
+    fn new() -> Result<Self> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK | libc::MAP_NORESERVE;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: asks for new memory anywhere.
+        let start = unsafe { libc::mmap(null_mut(), GUARD + STACK, access, flags, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(last_errno());
+        }
+        let stack = Self(start);
+        // SAFETY: this part of the new memory is used by nobody.
+        check(libc::c_long::from(unsafe {
+            libc::mprotect(start, GUARD, libc::PROT_NONE)
+        }))?;
+        Ok(stack)
+    }
+
+    /// Its end, where it begins to grow from.
+    fn top(&self) -> *mut c_void {
+        self.0.wrapping_byte_add(GUARD + STACK)
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // SAFETY: whoever ran there has been reaped.
+        unsafe { libc::munmap(self.0, GUARD + STACK) };
+    }
+}

@@ -1,0 +1,140 @@
+//! Namespaces that are made ahead of the process that lives in them.
+
+use std::fs::{read_link, read_to_string};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use ringfence_sys::{self as sys, Cradle, Errno, SignalQueue};
+use rustix::process::{Pid, Signal, WaitStatus};
+
+const KINDS: [&str; 7] = ["user", "mnt", "pid", "net", "ipc", "uts", "cgroup"];
+
+/// Runs `body` in a process with one thread.
+fn alone(body: impl FnOnce()) {
+    // SAFETY: this is `fork` of the C library, after which its allocator works
+    // also in a child of many threads; the child uses no other lock.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        // SAFETY: an integer only.
+        unsafe { libc::alarm(60) };
+        let outcome = catch_unwind(AssertUnwindSafe(body));
+        sys::exit_now(i32::from(outcome.is_err()));
+    }
+    assert_eq!(status_of(Pid::from_raw(pid).unwrap()), Some(0));
+}
+
+fn status_of(pid: Pid) -> Option<i32> {
+    sys::reap(pid).ok().and_then(WaitStatus::exit_status)
+}
+
+fn namespaces() -> Vec<String> {
+    let name = |kind| read_link(format!("/proc/self/ns/{kind}")).unwrap();
+    KINDS.map(|kind| name(kind).display().to_string()).to_vec()
+}
+
+#[test]
+fn whoever_is_born_has_every_namespace_to_itself() {
+    alone(|| {
+        let outside = namespaces();
+        let ours = rustix::process::getpid();
+        let born = Cradle::new().unwrap().bear(None, || {
+            let is_shared = namespaces().iter().any(|name| outside.contains(name));
+            let is_first = rustix::process::getpid() == Pid::INIT;
+            // Of the supervisor, which is outside of its pid namespace.
+            let is_orphan = rustix::process::getppid().is_none();
+            if !is_shared && is_first && is_orphan {
+                7
+            } else {
+                1
+            }
+        });
+        let born = born.unwrap();
+        let status = read_to_string(format!("/proc/{}/stat", born.pid.as_raw_pid())).unwrap();
+        let (_, fields) = status.rsplit_once(')').unwrap();
+        let parent = fields.split_whitespace().nth(1).unwrap();
+        assert_eq!(parent, ours.as_raw_pid().to_string());
+        assert_eq!(status_of(born.pid), Some(7));
+    });
+}
+
+#[test]
+fn its_network_is_up_and_nothing_but_loopback() {
+    alone(|| {
+        let born = Cradle::new().unwrap().bear(None, || {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap();
+            std::net::TcpStream::connect(address).unwrap();
+            let interfaces = read_to_string("/proc/self/net/dev").unwrap();
+            let name = rustix::system::uname();
+            assert_eq!(name.nodename().to_bytes(), b"localhost");
+            // Two lines of a heading.
+            i32::try_from(interfaces.lines().count()).unwrap() - 3
+        });
+        assert_eq!(status_of(born.unwrap().pid), Some(0));
+    });
+}
+
+#[test]
+fn signals_that_we_block_stay_blocked() {
+    alone(|| {
+        let mut cradle = Cradle::new().unwrap();
+        // Only now, when the holder is there already.
+        let _queue = SignalQueue::new(&[Signal::TERM]).unwrap();
+        let born = cradle.bear(None, || {
+            let status = read_to_string("/proc/self/status").unwrap();
+            let mut lines = status.lines();
+            let blocked = lines.find_map(|line| line.strip_prefix("SigBlk:\t"));
+            let blocked = u64::from_str_radix(blocked.unwrap(), 16).unwrap();
+            i32::from(blocked != 1 << (Signal::TERM.as_raw() - 1))
+        });
+        assert_eq!(status_of(born.unwrap().pid), Some(0));
+    });
+}
+
+#[test]
+fn a_holder_that_was_killed_is_missed() {
+    alone(|| {
+        let mut cradle = Cradle::new().unwrap();
+        rustix::process::kill_process(cradle.holder(), Signal::KILL).unwrap();
+        let born = cradle.bear(None, || 0);
+        assert_eq!(born.map(|born| born.pid), Err(Errno::CHILD));
+    });
+}
+
+#[test]
+fn nothing_is_left_of_one_that_was_not_needed() {
+    alone(|| {
+        let holder = Cradle::new().unwrap().holder();
+        let there = rustix::process::test_kill_process(holder);
+        assert_eq!(there, Err(Errno::SRCH));
+    });
+}
+
+#[test]
+fn g8_the_holder_ends_with_us() {
+    let (ours, theirs) = sys::Channel::pair().unwrap();
+    // SAFETY: as above.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        let cradle = Cradle::new().unwrap();
+        let holder = cradle.holder().as_raw_pid();
+        theirs.send(&holder.to_ne_bytes(), &[]).unwrap();
+        sys::exit_now(0);
+    }
+    assert_eq!(status_of(Pid::from_raw(pid).unwrap()), Some(0));
+    let sys::Received::Message(holder, _) = ours.receive().unwrap() else {
+        panic!("no word of the holder");
+    };
+    let holder = i32::from_ne_bytes(holder.try_into().unwrap());
+    let there = || {
+        let stat = read_to_string(format!("/proc/{holder}/stat")).unwrap_or_default();
+        stat.rsplit_once(')')
+            .is_some_and(|(_, rest)| !rest.starts_with(" Z"))
+    };
+    for _ in 0..500 {
+        if !there() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("the holder is still there");
+}

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use rustix::process::{Pid, Signal};
-use rustix::thread::UnshareFlags;
+use rustix::thread::{CpuSet, UnshareFlags};
 
 use crate::link::bring_loopback_up;
 use crate::process::{CLONE_INTO_CGROUP, Child, child_of, exit_now, is_single_threaded, reap};
@@ -50,9 +50,11 @@ pub struct Cradle {
 #[derive(Debug)]
 struct Shared {
     parent: Pid,
+    /// Where we may run, as far as it can be told.
+    processors: Option<CpuSet>,
     /// Says that there is a request.
     asked: OwnedFd,
-    /// Says that the holder runs, and then that the request was carried out.
+    /// Says that the request was carried out.
     answered: OwnedFd,
     /// Why there are no namespaces; 0 if there are.
     failed: AtomicI32,
@@ -88,6 +90,7 @@ impl Cradle {
         let mask = blocked_signals()?;
         let shared = Arc::new(Shared {
             parent: rustix::process::getpid(),
+            processors: rustix::thread::sched_getaffinity(None).ok(),
             asked: eventfd(0, EventfdFlags::CLOEXEC)?,
             answered: eventfd(0, EventfdFlags::CLOEXEC)?,
             failed: AtomicI32::new(0),
@@ -125,11 +128,22 @@ impl Cradle {
             shared,
             _stack: stack,
         };
-        // Kernels start a child on the processor of its parent even if another
-        // is idle, and it would wait there for as long as we go on. Who is woken
-        // goes to an idle one.
-        cradle.await_answer()?;
+        cradle.move_away();
         Ok(cradle)
+    }
+
+    /// Moves the holder to another processor. Kernels start a child on that of
+    /// its parent even if another is idle, and it would wait there for as long
+    /// as we go on.
+    fn move_away(&self) {
+        let Some(mut others) = self.shared.processors else {
+            return;
+        };
+        others.unset(rustix::thread::sched_getcpu());
+        if others.count() > 0 {
+            // Where it cannot be moved it is later, that is all.
+            let _ = rustix::thread::sched_setaffinity(Some(self.holder.pid), &others);
+        }
     }
 
     /// The process that holds the namespaces.
@@ -172,7 +186,7 @@ impl Cradle {
         child_of(request.born?, request.pidfd)
     }
 
-    /// Until the holder says something, or is no more.
+    /// Until the holder has answered, or is no more.
     fn await_answer(&self) -> Result<()> {
         let answered = &self.shared.answered;
         loop {
@@ -207,7 +221,6 @@ impl Drop for Cradle {
 extern "C" fn hold(shared: *mut c_void) -> c_int {
     // SAFETY: the process that made us keeps it until we are reaped.
     let shared = unsafe { &*shared.cast::<Shared>() };
-    shared.answer();
     if rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_err()
         || rustix::process::getppid() != Some(shared.parent)
     {
@@ -216,6 +229,7 @@ extern "C" fn hold(shared: *mut c_void) -> c_int {
     if let Err(errno) = prepare() {
         shared.failed.store(errno.raw_os_error(), Ordering::Release);
     }
+    shared.return_to_all_processors();
     while rustix::io::read(&shared.asked, &mut [0; 8]) == Err(Errno::INTR) {}
     if shared.failed.load(Ordering::Acquire) == 0 {
         // SAFETY: we were asked, so it is ours until we answer.
@@ -235,6 +249,20 @@ fn prepare() -> Result<()> {
 }
 
 impl Shared {
+    /// Lets the calling process run wherever its parent may, and does not keep
+    /// it from what may be added later.
+    fn return_to_all_processors(&self) {
+        let Some(allowed) = &self.processors else {
+            return;
+        };
+        let everywhere = every_processor();
+        let _ = rustix::thread::sched_setaffinity(None, &everywhere);
+        // Then somebody chose among those that there are.
+        if rustix::thread::sched_getaffinity(None).as_ref() != Ok(allowed) {
+            let _ = rustix::thread::sched_setaffinity(None, allowed);
+        }
+    }
+
     fn answer(&self) {
         // An event counter with a 1 in it takes another.
         let _ = rustix::io::write(&self.answered, &1u64.to_ne_bytes());
@@ -272,6 +300,12 @@ impl Request {
         }
         self.born = check(returned);
     }
+}
+
+fn every_processor() -> CpuSet {
+    let mut all = CpuSet::new();
+    (0..CpuSet::MAX_CPU).for_each(|number| all.set(number));
+    all
 }
 
 extern "C" fn nobody(_: *mut c_void) -> ! {

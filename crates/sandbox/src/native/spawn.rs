@@ -209,7 +209,6 @@ fn start(
     cradle: &Cradle,
     attendant: &mut dyn Attendant,
 ) -> Result<Running, SpawnError> {
-    // Lives until the sandbox has started, so that its holder ends meanwhile.
     let mut cradle = cradle.take().map_err(SpawnError::Clone)?;
     let (ours, theirs) = Channel::pair().map_err(SpawnError::Clone)?;
     let (callers, told) = plan
@@ -271,6 +270,9 @@ fn start(
     if inlets.is_some_and(|inlets| !attendant.serve(inlets)) {
         return Err(SpawnError::NotServed);
     }
+    // Its holder is one more process of the sandbox's user until it was waited
+    // for. It has ended meanwhile.
+    drop(cradle);
     // An init that failed has said why, which is read next.
     let _ = running.order(&Order::Served, &[]);
     // The init is not ready yet: time for what nobody waits for.

@@ -91,6 +91,23 @@ fn signals_that_we_block_stay_blocked() {
 }
 
 #[test]
+fn it_runs_wherever_we_may() {
+    alone(|| {
+        let all = rustix::thread::sched_getaffinity(None).unwrap();
+        let mut one = rustix::thread::CpuSet::new();
+        one.set(rustix::thread::sched_getcpu());
+        for allowed in [all, one] {
+            rustix::thread::sched_setaffinity(None, &allowed).unwrap();
+            let born = Cradle::new().unwrap().bear(None, || {
+                let ours = rustix::thread::sched_getaffinity(None).unwrap();
+                i32::from(ours != allowed)
+            });
+            assert_eq!(status_of(born.unwrap().pid), Some(0));
+        }
+    });
+}
+
+#[test]
 fn a_holder_that_was_killed_is_missed() {
     alone(|| {
         let mut cradle = Cradle::new().unwrap();

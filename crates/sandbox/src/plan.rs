@@ -205,6 +205,16 @@ impl Plan {
         if request.host.landlock_abi == 0 && request.judge == Judge::Nobody {
             return Err(PlanError::NoLandlockNorListener);
         }
+        // Before the next, beside which it must not be changed.
+        let umask = current_umask();
+        // Waited for at the end. When something else fails, what was made for it
+        // is gone again.
+        let limits = LimitPlan::choose(
+            policy.limits(),
+            request.host,
+            request.weaker,
+            request.cradle,
+        );
         let ids = Ids::choose(request.host);
         let files = files::survey(
             policy.filesystem(),
@@ -261,7 +271,7 @@ impl Plan {
             command: request.command,
             streams: request.streams,
             terminal_size: request.terminal_size,
-            umask: current_umask(),
+            umask,
             time_limit: policy
                 .limits()
                 .time
@@ -274,16 +284,7 @@ impl Plan {
                 Judge::Nobody => AuditLevel::Off,
             },
             sensitive,
-            // Last, when nothing else can fail: a group may be made for it.
-            limits: Arc::new(
-                LimitPlan::choose(
-                    policy.limits(),
-                    request.host,
-                    request.weaker,
-                    request.cradle,
-                )?
-                .judged_by(request.judge),
-            ),
+            limits: Arc::new(limits.finish()?.judged_by(request.judge)),
         })
     }
 

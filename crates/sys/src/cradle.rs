@@ -16,9 +16,9 @@ use rustix::process::{Pid, Signal};
 use rustix::thread::{CpuSet, UnshareFlags};
 
 use crate::link::bring_loopback_up;
-use crate::process::{CLONE_INTO_CGROUP, Child, child_of, exit_now, is_single_threaded, reap};
+use crate::process::{CLONE_INTO_CGROUP, Child, await_single_thread, child_of, exit_now, reap};
 use crate::signal::{block_all_signals, blocked_signals, set_mask};
-use crate::{Errno, Result, check, last_errno};
+use crate::{Errno, Result, check, last_errno, processors};
 
 /// What the holder makes. User, IPC and UTS at once, the network, which takes
 /// as long as all others together, when it is running.
@@ -90,7 +90,7 @@ impl Cradle {
         let mask = blocked_signals()?;
         let shared = Arc::new(Shared {
             parent: rustix::process::getpid(),
-            processors: rustix::thread::sched_getaffinity(None).ok(),
+            processors: processors::allowed(),
             asked: eventfd(0, EventfdFlags::CLOEXEC)?,
             answered: eventfd(0, EventfdFlags::CLOEXEC)?,
             failed: AtomicI32::new(0),
@@ -132,20 +132,6 @@ impl Cradle {
         Ok(cradle)
     }
 
-    /// Moves the holder to another processor. Kernels start a child on that of
-    /// its parent even if another is idle, and it would wait there for as long
-    /// as we go on.
-    fn move_away(&self) {
-        let Some(mut others) = self.shared.processors else {
-            return;
-        };
-        others.unset(rustix::thread::sched_getcpu());
-        if others.count() > 0 {
-            // Where it cannot be moved it is later, that is all.
-            let _ = rustix::thread::sched_setaffinity(Some(self.holder.pid), &others);
-        }
-    }
-
     /// The process that holds the namespaces.
     pub fn holder(&self) -> Pid {
         self.holder.pid
@@ -165,9 +151,7 @@ impl Cradle {
             let body = unsafe { (*body.cast::<Option<F>>()).take() };
             exit_now(body.map_or(1, |body| body()))
         }
-        if !is_single_threaded()? {
-            return Err(Errno::DEADLK);
-        }
+        await_single_thread()?;
         let mut body = Some(body);
         // SAFETY: the holder was not asked yet.
         let request = unsafe { &mut *self.shared.request.get() };
@@ -175,6 +159,8 @@ impl Cradle {
         request.mask = blocked_signals()?;
         request.enter = enter::<F>;
         request.body = (&raw mut body).cast();
+        // We may be on another one now.
+        self.move_away();
         rustix::io::write(&self.shared.asked, &1u64.to_ne_bytes())?;
         self.await_answer()?;
         match self.shared.failed.load(Ordering::Acquire) {
@@ -184,6 +170,13 @@ impl Cradle {
         // SAFETY: the holder has answered.
         let request = unsafe { &*self.shared.request.get() };
         child_of(request.born?, request.pidfd)
+    }
+
+    /// Keeps the holder and whoever it bears from the processor that we are on.
+    fn move_away(&self) {
+        if let Some(processors) = &self.shared.processors {
+            processors::move_process_away(self.holder.pid, processors);
+        }
     }
 
     /// Until the holder has answered, or is no more.
@@ -229,12 +222,11 @@ extern "C" fn hold(shared: *mut c_void) -> c_int {
     if let Err(errno) = prepare() {
         shared.failed.store(errno.raw_os_error(), Ordering::Release);
     }
-    shared.return_to_all_processors();
     while rustix::io::read(&shared.asked, &mut [0; 8]) == Err(Errno::INTR) {}
     if shared.failed.load(Ordering::Acquire) == 0 {
         // SAFETY: we were asked, so it is ours until we answer.
         let request = unsafe { &mut *shared.request.get() };
-        request.carry_out();
+        request.carry_out(shared.processors.as_ref());
     }
     shared.answer();
     0
@@ -249,20 +241,6 @@ fn prepare() -> Result<()> {
 }
 
 impl Shared {
-    /// Lets the calling process run wherever its parent may, and does not keep
-    /// it from what may be added later.
-    fn return_to_all_processors(&self) {
-        let Some(allowed) = &self.processors else {
-            return;
-        };
-        let everywhere = every_processor();
-        let _ = rustix::thread::sched_setaffinity(None, &everywhere);
-        // Then somebody chose among those that there are.
-        if rustix::thread::sched_getaffinity(None).as_ref() != Ok(allowed) {
-            let _ = rustix::thread::sched_setaffinity(None, allowed);
-        }
-    }
-
     fn answer(&self) {
         // An event counter with a 1 in it takes another.
         let _ = rustix::io::write(&self.answered, &1u64.to_ne_bytes());
@@ -270,7 +248,7 @@ impl Shared {
 }
 
 impl Request {
-    fn carry_out(&mut self) {
+    fn carry_out(&mut self, processors: Option<&CpuSet>) {
         // SAFETY: all fields of `clone_args` are integers; zero means "not used".
         let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
         // Whoever is born is a child of our parent's.
@@ -296,16 +274,13 @@ impl Request {
             )
         };
         if returned == 0 {
+            if let Some(processors) = processors {
+                processors::return_to(processors);
+            }
             (self.enter)(self.body);
         }
         self.born = check(returned);
     }
-}
-
-fn every_processor() -> CpuSet {
-    let mut all = CpuSet::new();
-    (0..CpuSet::MAX_CPU).for_each(|number| all.set(number));
-    all
 }
 
 extern "C" fn nobody(_: *mut c_void) -> ! {
@@ -315,6 +290,9 @@ extern "C" fn nobody(_: *mut c_void) -> ! {
 /// Memory with a gap below it that cannot be touched.
 #[derive(Debug)]
 struct Stack(*mut c_void);
+
+// SAFETY: the memory belongs to whoever has this.
+unsafe impl Send for Stack {}
 
 impl Stack {
     fn new() -> Result<Self> {

@@ -8,6 +8,7 @@
 #![allow(unsafe_code)]
 
 mod address;
+mod beside;
 mod caps;
 mod cradle;
 mod environ;
@@ -26,6 +27,7 @@ mod mount_table;
 mod net;
 mod probe;
 mod process;
+mod processors;
 mod ring;
 pub mod seccomp;
 mod secrecy;
@@ -35,6 +37,7 @@ mod unix_diag;
 mod usage;
 
 pub use crate::address::{bind_raw, connect_raw};
+pub use crate::beside::Beside;
 pub use crate::caps::{
     drop_all as drop_capabilities, drop_bounding_set, keep_only_ptrace,
     raise_permitted as raise_permitted_capabilities,
@@ -63,8 +66,8 @@ pub use crate::net::{
 pub use crate::probe::{Probe, in_child, probe_nf_tables, probe_seccomp_listener};
 pub use crate::process::{
     Child, Namespaces, Reaped, children_peak_rss, close_all_but, close_all_on_exec, exec, exit_now,
-    fork, is_single_threaded, own_cgroup_view, own_process_group, own_working_folder, reap,
-    reap_zombies, set_umask, signal_all_others, spawn_in, spawn_to_exec,
+    fork, fork_beside, is_single_threaded, own_cgroup_view, own_process_group, own_working_folder,
+    reap, reap_zombies, set_umask, signal_all_others, spawn_in, spawn_to_exec,
 };
 pub use crate::ring::{COUNTERS, Counter, LARGEST_RECORD, Ring, RingReader, RingWriter};
 pub use crate::secrecy::keep_secrets;

@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
-use crate::{Errno, Result, check, last_errno};
+use crate::{Errno, Result, check, last_errno, processors};
 
 /// The constant in `libc` does not fit its type there.
 pub(crate) const CLONE_INTO_CGROUP: u64 = 1 << 33;
@@ -55,6 +55,19 @@ pub fn is_single_threaded() -> Result<bool> {
     }
 }
 
+/// Returns when the calling process has one thread. Others that were joined may
+/// be on their way out still; with any else this fails.
+pub(crate) fn await_single_thread() -> Result<()> {
+    const MOST_LOOKS: usize = 10_000;
+    for _ in 0..MOST_LOOKS {
+        if is_single_threaded()? {
+            return Ok(());
+        }
+        std::thread::yield_now();
+    }
+    Err(Errno::DEADLK)
+}
+
 /// Copies the calling process into a child in new namespaces and runs `body`
 /// there. The child ends when `body` returns, with that exit status.
 pub fn spawn_in(namespaces: Namespaces, body: impl FnOnce() -> i32) -> Result<Child> {
@@ -72,6 +85,22 @@ pub fn own_cgroup_view() -> Result<()> {
         libc::unshare(libc::CLONE_NEWCGROUP)
     }))?;
     Ok(())
+}
+
+/// As [`fork`], for a child that works beside us, on another processor if there
+/// is one.
+pub fn fork_beside(body: impl FnOnce() -> i32) -> Result<Child> {
+    let processors = processors::allowed();
+    let child = fork(|| {
+        if let Some(processors) = &processors {
+            processors::return_to(processors);
+        }
+        body()
+    })?;
+    if let Some(processors) = &processors {
+        processors::move_process_away(child.pid, processors);
+    }
+    Ok(child)
 }
 
 /// Copies the calling process and runs `body` in the child, which ends with

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use ringfence_policy::{ByteSize, LayerKind, Limits, Sourced};
+use ringfence_sys::Beside;
 
 use super::group::{Group, Shares};
 use super::inside::ProcessLimits;
@@ -110,16 +111,21 @@ fn millis(span: Duration) -> u64 {
 
 impl LimitPlan {
     /// What holds each limit here; a group that is needed for it is made. Fails
-    /// on a limit that was asked for and that nothing holds.
+    /// on a limit that was asked for and that nothing holds. All this takes the
+    /// kernel a while, and depends on nothing else that is planned.
     pub(crate) fn choose(
         limits: &Limits,
         host: &Host,
         weaker: Weaker,
         cradle: &Cradle,
-    ) -> Result<Self, PlanError> {
+    ) -> Beside<Result<Self, PlanError>> {
+        let (limits, cradle) = (limits.clone(), cradle.clone());
         let machine = Machine::look(host, weaker);
-        let hierarchies = Hierarchies::here();
-        Choice::new(limits, &machine, &hierarchies, cradle, weaker.no_limits).plan(limits)
+        let accepts_less = weaker.no_limits;
+        Beside::start(move || {
+            let hierarchies = Hierarchies::here();
+            Choice::new(&limits, &machine, &hierarchies, &cradle, accepts_less).plan(&limits)
+        })
     }
 }
 

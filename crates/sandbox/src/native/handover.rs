@@ -51,7 +51,7 @@ pub(super) fn start_command(plan: &Plan, pty: Option<&Pty>) -> Result<(Child, Ch
     // One that waits for us cannot be waited for.
     let waits_for_us = pty.is_some() || plan.audit_level() > AuditLevel::Off;
     let command = if waits_for_us {
-        sys::fork(start)
+        sys::fork_beside(start)
     } else {
         sys::spawn_to_exec(start)
     };

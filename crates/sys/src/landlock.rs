@@ -19,15 +19,6 @@ pub enum FsAccess {
     Device,
 }
 
-/// A place and what may be done there.
-#[derive(Debug)]
-pub struct LandlockRule {
-    /// A descriptor of the place (`O_PATH` is enough).
-    pub place: OwnedFd,
-    /// The rights.
-    pub access: FsAccess,
-}
-
 /// The version of the Landlock interface of this kernel; 0 when there is none.
 pub fn landlock_abi() -> u32 {
     const CREATE_RULESET_VERSION: libc::c_ulong = 1;
@@ -62,41 +53,73 @@ struct PathBeneath {
     place: libc::c_int,
 }
 
-/// Denies the calling thread and its descendants every file access that no
-/// rule grants, and signals and abstract sockets that would leave the sandbox
-/// as far as this kernel can. Fails when the kernel has no Landlock.
+/// What a process and its descendants may touch, once it has restricted itself
+/// to it: every file access that nothing here grants is denied, and so are
+/// signals and abstract sockets that would leave the sandbox, as far as this
+/// kernel can. One process may make it for another.
 ///
 /// The calls are our own, because a rule made by the `landlock` crate looks at
 /// its file twice, which for the rules of a start adds up.
-pub fn restrict_with_landlock(rules: &[LandlockRule]) -> Result<()> {
-    let abi = known_interface(landlock_abi()).ok_or(Errno::NOSYS)?;
-    let handled = AccessFs::from_all(abi);
-    let ruleset = create_ruleset(&RulesetAttributes {
-        files: handled.bits(),
-        network: 0,
-        scopes: Scope::from_all(abi).bits(),
-    })?;
-    for rule in rules {
-        let rights = rights_of(rule.access) & handled;
-        let place = rule.place.as_fd();
-        match add_rule(ruleset.as_fd(), place, rights.bits()) {
+#[derive(Debug)]
+pub struct Ruleset {
+    descriptor: OwnedFd,
+    abi: ABI,
+}
+
+impl Ruleset {
+    /// One that grants nothing. Fails when the kernel has no Landlock.
+    pub fn new() -> Result<Self> {
+        let abi = here()?;
+        let descriptor = create_ruleset(&RulesetAttributes {
+            files: AccessFs::from_all(abi).bits(),
+            network: 0,
+            scopes: Scope::from_all(abi).bits(),
+        })?;
+        Ok(Self { descriptor, abi })
+    }
+
+    /// One that another process made here.
+    pub fn given(descriptor: OwnedFd) -> Result<Self> {
+        let abi = here()?;
+        Ok(Self { descriptor, abi })
+    }
+
+    /// Grants `access` to a place (`O_PATH` is enough) and all below it.
+    pub fn grant(&self, place: BorrowedFd<'_>, access: FsAccess) -> Result<()> {
+        let rights = rights_of(access) & AccessFs::from_all(self.abi);
+        match add_rule(self.as_fd(), place, rights.bits()) {
             // What is no folder takes only the rights of files.
             Err(Errno::INVAL) => {
-                let rights = rights & AccessFs::from_file(abi);
-                add_rule(ruleset.as_fd(), place, rights.bits())?;
+                let rights = rights & AccessFs::from_file(self.abi);
+                add_rule(self.as_fd(), place, rights.bits())
             }
-            other => other?,
+            other => other,
         }
     }
-    // SAFETY: takes a descriptor and no flags.
-    check(unsafe {
-        libc::syscall(
-            libc::SYS_landlock_restrict_self,
-            ruleset.as_raw_fd(),
-            0usize,
-        )
-    })?;
-    Ok(())
+
+    /// Holds from now on for the calling thread and all that it starts.
+    pub fn restrict_self(self) -> Result<()> {
+        // SAFETY: takes a descriptor and no flags.
+        check(unsafe {
+            libc::syscall(
+                libc::SYS_landlock_restrict_self,
+                self.descriptor.as_raw_fd(),
+                0usize,
+            )
+        })?;
+        Ok(())
+    }
+}
+
+impl AsFd for Ruleset {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// The interface of this kernel.
+fn here() -> Result<ABI> {
+    known_interface(landlock_abi()).ok_or(Errno::NOSYS)
 }
 
 /// The interface by its number, the newest we know for all newer ones.

@@ -49,7 +49,7 @@ pub use crate::idmap::{IdMap, IdMapping, write_maps_of, write_own_maps};
 pub use crate::image::release_code;
 pub use crate::interfaces::own_addresses;
 pub use crate::keyring::join_fresh_session_keyring;
-pub use crate::landlock::{FsAccess, LandlockRule, landlock_abi, restrict_with_landlock};
+pub use crate::landlock::{FsAccess, Ruleset, landlock_abi};
 pub use crate::lease::{OpenFor, is_open_elsewhere};
 pub use crate::memory::{read_bytes, read_c_string, read_c_string_into, read_some};
 pub use crate::message::{Channel, Received};

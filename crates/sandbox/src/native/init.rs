@@ -6,9 +6,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use ringfence_sys::{
-    self as sys, Channel, Errno, FsAccess, LandlockRule, Pty, Received, Ring, SignalQueue,
-};
+use ringfence_sys::{self as sys, Channel, Errno, Pty, Received, Ring, SignalQueue};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
@@ -19,6 +17,7 @@ use super::desk::Desk;
 use super::disk::Account;
 use super::failure::{During, Failure};
 use super::handover;
+use super::landlock;
 use super::life::{Life, Parts};
 use super::mounts::Ground;
 use super::network;
@@ -80,7 +79,7 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
     ground.build(plan.view(), plan.limits().watch.disk)?;
     sys::join_fresh_session_keyring().during(Step::Keyring)?;
     let roots = Roots::open(plan.guard().roots()).during(Step::OpenPlace)?;
-    give_up_rights(plan)?;
+    give_up_rights(plan, supervisor)?;
     let pty = plan
         .wants_terminal()
         .then(Pty::open)
@@ -136,12 +135,10 @@ fn limited_storage(plan: &Plan) -> Result<Option<(u64, Storage)>, Failure> {
 }
 
 /// For this process and everything that it starts.
-fn give_up_rights(plan: &Plan) -> Result<(), Failure> {
+fn give_up_rights(plan: &Plan, supervisor: &Channel) -> Result<(), Failure> {
     refuse_core_dumps()?;
     rustix::thread::set_no_new_privs(true).during(Step::NoNewPrivileges)?;
-    if let Some(rules) = plan.landlock() {
-        restrict_files(rules)?;
-    }
+    landlock::restrict(plan, supervisor)?;
     sys::drop_bounding_set().during(Step::Capabilities)?;
     sys::keep_only_ptrace().during(Step::Capabilities)
 }
@@ -239,22 +236,6 @@ fn await_briefly(channel: &Channel) -> Result<(), Errno> {
         }
     }
     Ok(())
-}
-
-fn restrict_files(rules: &[(std::path::PathBuf, FsAccess)]) -> Result<(), Failure> {
-    let mut opened = Vec::with_capacity(rules.len());
-    for (path, access) in rules {
-        match rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
-            Ok(place) => opened.push(LandlockRule {
-                place,
-                access: *access,
-            }),
-            // Nothing there, or nothing we may reach: nothing to grant.
-            Err(Errno::NOENT | Errno::ACCESS | Errno::NOTDIR | Errno::LOOP) => {}
-            Err(errno) => return Err(errno).at(Step::LandlockPlace, path),
-        }
-    }
-    sys::restrict_with_landlock(&opened).during(Step::Landlock)
 }
 
 /// A core dump is written by the kernel past every rule here, or given to a

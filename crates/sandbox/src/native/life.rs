@@ -222,7 +222,14 @@ impl<'a> Life<'a> {
                 Ok(Order::KillAll) => kill_everything(),
                 Ok(Order::StopAll) => signal_everything(Signal::STOP),
                 Ok(Order::ContinueAll) => signal_everything(Signal::CONT),
-                Ok(Order::Mounts(_) | Order::Files | Order::Proceed | Order::Served) | Err(_) => {}
+                Ok(
+                    Order::Mounts(_)
+                    | Order::Files
+                    | Order::Proceed
+                    | Order::Ruleset(_)
+                    | Order::Served,
+                )
+                | Err(_) => {}
             }
         }
     }

@@ -11,6 +11,7 @@ mod filters;
 mod given;
 mod handover;
 mod init;
+mod landlock;
 mod late;
 mod life;
 mod mounts;

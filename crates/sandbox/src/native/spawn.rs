@@ -14,6 +14,7 @@ use rustix::process::Signal;
 
 use super::given::{Mappings, hand_over_pipes, mapped_trees};
 use super::init::{self, Handed};
+use super::landlock;
 use super::late;
 use super::observations::{ObservationError, Observations};
 use crate::cradle::Cradle;
@@ -259,6 +260,9 @@ fn start(
     if plan.ids().mapped_by_supervisor {
         running.give_ids(plan, &mut mappings)?;
     }
+    if landlock::is_begun_outside(plan) {
+        running.give_ruleset(plan);
+    }
     let inlets = callers.map(|callers| running.await_network(Callers(callers)));
     let inlets = inlets.transpose()?;
     if !attendant.begin(&running) {
@@ -334,6 +338,16 @@ impl Running {
             let _ = self.order(&Order::Proceed, &[]);
         }
         Ok(())
+    }
+
+    /// Begins with Landlock's rules, while the init builds the view that others
+    /// of them are about.
+    fn give_ruleset(&self, plan: &Plan) {
+        let (ruleset, left) = landlock::begin(plan).unzip();
+        let descriptor = ruleset.as_ref().map(AsFd::as_fd);
+        let left = Order::Ruleset(left.unwrap_or_default());
+        // An init that failed has said why, which is read next.
+        let _ = self.order(&left, descriptor.as_slice());
     }
 
     /// Hands in the late files, which are the last that is given.

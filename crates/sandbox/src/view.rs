@@ -161,7 +161,7 @@ impl View {
     /// Sorts the overlays so that what lies deeper is mounted later. Of two at
     /// the same path the later given one wins.
     pub(crate) fn new(base: Base, mut overlays: Vec<Overlay>) -> Self {
-        overlays.sort_by_key(|overlay| overlay.path.components().count());
+        overlays.sort_by_cached_key(|overlay| overlay.path.components().count());
         Self { base, overlays }
     }
 }

@@ -20,9 +20,11 @@ use crate::process::{CLONE_INTO_CGROUP, Child, await_single_thread, child_of, ex
 use crate::signal::{block_all_signals, blocked_signals, set_mask};
 use crate::{Errno, Result, check, last_errno, processors};
 
-/// What the holder makes. User, IPC and UTS at once, the network, which takes
-/// as long as all others together, when it is running.
-const AHEAD: c_int = libc::CLONE_NEWUSER | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
+/// What the holder makes, when it is running: all this would take us as long.
+const AHEAD: UnshareFlags = UnshareFlags::NEWUSER
+    .union(UnshareFlags::NEWIPC)
+    .union(UnshareFlags::NEWUTS)
+    .union(UnshareFlags::NEWNET);
 
 /// What is made with the process itself: the mounts are those of that moment.
 const AT_BIRTH: c_int = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWCGROUP;
@@ -106,7 +108,7 @@ impl Cradle {
         let mut pidfd: RawFd = -1;
         // The answer of what it bears is that of its own end: for a sibling
         // the kernel takes it from there.
-        let flags = AHEAD | libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_PIDFD | libc::SIGCHLD;
+        let flags = libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_PIDFD | libc::SIGCHLD;
         // No signal is for the holder, which nobody knows.
         block_all_signals()?;
         // SAFETY: the end of the stack is aligned, and the stack lives, as
@@ -214,13 +216,14 @@ impl Drop for Cradle {
 extern "C" fn hold(shared: *mut c_void) -> c_int {
     // SAFETY: the process that made us keeps it until we are reaped.
     let shared = unsafe { &*shared.cast::<Shared>() };
+    if let Err(errno) = prepare() {
+        shared.failed.store(errno.raw_os_error(), Ordering::Release);
+    }
+    // After the change of ids, which would clear it.
     if rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_err()
         || rustix::process::getppid() != Some(shared.parent)
     {
         return 1;
-    }
-    if let Err(errno) = prepare() {
-        shared.failed.store(errno.raw_os_error(), Ordering::Release);
     }
     while rustix::io::read(&shared.asked, &mut [0; 8]) == Err(Errno::INTR) {}
     if shared.failed.load(Ordering::Acquire) == 0 {
@@ -234,8 +237,9 @@ extern "C" fn hold(shared: *mut c_void) -> c_int {
 
 /// What no policy changes.
 fn prepare() -> Result<()> {
-    // SAFETY: nobody else is in the new namespace, and memory is not concerned.
-    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }?;
+    // SAFETY: nobody else is in the new namespaces, and neither memory nor
+    // descriptors are concerned.
+    unsafe { rustix::thread::unshare_unsafe(AHEAD) }?;
     bring_loopback_up()?;
     rustix::system::sethostname(HOST_NAME)
 }

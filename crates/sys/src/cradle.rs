@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use rustix::process::{Pid, Signal};
-use rustix::thread::{CpuSet, UnshareFlags};
+use rustix::thread::{CpuSet, UnshareFlags, sched_setaffinity};
+use rustix::time::Timespec;
 
 use crate::link::bring_loopback_up;
 use crate::process::{CLONE_INTO_CGROUP, Child, await_single_thread, child_of, exit_now, reap};
@@ -31,6 +32,12 @@ const AT_BIRTH: c_int = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEW
 
 /// A name that every resolver knows, and nothing about this machine.
 const HOST_NAME: &[u8] = b"localhost";
+
+/// Many times what a birth takes.
+const LONG: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
 
 /// Room for the whole life of the process that is born, as a thread has.
 const STACK: usize = 2 << 20;
@@ -181,15 +188,23 @@ impl Cradle {
         }
     }
 
-    /// Until the holder has answered, or is no more.
+    /// Until the holder has answered, or is no more. If it takes long, it may
+    /// have our processor as well.
     fn await_answer(&self) -> Result<()> {
         let answered = &self.shared.answered;
+        let mut timeout = Some(&LONG);
         loop {
             let mut fds = [
                 PollFd::new(answered, PollFlags::IN),
                 PollFd::new(&self.holder.pidfd, PollFlags::IN),
             ];
-            match rustix::event::poll(&mut fds, None) {
+            match rustix::event::poll(&mut fds, timeout) {
+                Ok(0) => {
+                    timeout = None;
+                    if let Some(processors) = &self.shared.processors {
+                        let _ = sched_setaffinity(Some(self.holder.pid), processors);
+                    }
+                }
                 Ok(_) if fds[0].revents().contains(PollFlags::IN) => {
                     rustix::io::read(answered, &mut [0; 8])?;
                     return Ok(());

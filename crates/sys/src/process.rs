@@ -6,7 +6,9 @@
 use std::convert::Infallible;
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
 
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
 use crate::{Errno, Result, check, last_errno, processors};
@@ -58,14 +60,22 @@ pub fn is_single_threaded() -> Result<bool> {
 /// Returns when the calling process has one thread. Others that were joined may
 /// be on their way out still; with any else this fails.
 pub(crate) fn await_single_thread() -> Result<()> {
-    const MOST_LOOKS: usize = 10_000;
-    for _ in 0..MOST_LOOKS {
-        if is_single_threaded()? {
-            return Ok(());
+    const LONGEST: Duration = Duration::from_secs(2);
+    const FEW: usize = 200;
+    let start = Instant::now();
+    let mut looks = 0;
+    while !is_single_threaded()? {
+        if start.elapsed() > LONGEST {
+            return Err(Errno::DEADLK);
         }
-        std::thread::yield_now();
+        looks += 1;
+        if looks < FEW {
+            std::thread::yield_now();
+        } else {
+            std::thread::sleep(Duration::from_micros(100));
+        }
     }
-    Err(Errno::DEADLK)
+    Ok(())
 }
 
 /// Copies the calling process into a child in new namespaces and runs `body`
@@ -90,17 +100,37 @@ pub fn own_cgroup_view() -> Result<()> {
 /// As [`fork`], for a child that works beside us, on another processor if there
 /// is one.
 pub fn fork_beside(body: impl FnOnce() -> i32) -> Result<Child> {
-    let processors = processors::allowed();
+    let Some(processors) = processors::allowed().filter(|all| all.count() > 1) else {
+        return fork(body);
+    };
+    let moved = eventfd(0, EventfdFlags::CLOEXEC)?;
     let child = fork(|| {
-        if let Some(processors) = &processors {
-            processors::return_to(processors);
+        // Whatever it says about its processors must come after what we say.
+        if await_event(&moved).is_err() {
+            return 1;
         }
+        processors::return_to(&processors);
         body()
     })?;
-    if let Some(processors) = &processors {
-        processors::move_process_away(child.pid, processors);
-    }
+    processors::move_process_away(child.pid, &processors);
+    rustix::io::write(&moved, &1u64.to_ne_bytes())?;
     Ok(child)
+}
+
+/// Looks for an event for about as long as it takes to be woken up, and then
+/// waits for it.
+fn await_event(event: &OwnedFd) -> Result<()> {
+    const LOOKS: usize = 100;
+    let now = rustix::time::Timespec::default();
+    for turn in 0..=LOOKS {
+        let mut fds = [PollFd::new(event, PollFlags::IN)];
+        let timeout = (turn < LOOKS).then_some(&now);
+        match rustix::event::poll(&mut fds, timeout) {
+            Ok(0) | Err(Errno::INTR) => {}
+            other => return other.map(drop),
+        }
+    }
+    Err(Errno::INTR)
 }
 
 /// Copies the calling process and runs `body` in the child, which ends with

@@ -25,9 +25,10 @@ pub(crate) fn move_process_away(process: Pid, allowed: &CpuSet) {
     }
 }
 
-/// As [`move_process_away`], for a thread, which stays there.
-pub(crate) fn move_thread_away(thread: libc::pthread_t) {
-    let Some(others) = allowed().and_then(others) else {
+/// As [`move_process_away`], for a thread that has not ended: of one that has,
+/// the C library would mean us.
+pub(crate) fn move_thread_away(thread: libc::pthread_t, allowed: &CpuSet) {
+    let Some(others) = others(*allowed) else {
         return;
     };
     // SAFETY: `cpu_set_t` is plain data; zero is the empty set.

@@ -43,6 +43,12 @@ impl Folder {
         rustix::fs::access(self.0.join(file), rustix::fs::Access::WRITE_OK).is_ok()
     }
 
+    /// Whether we may change it only because we are root.
+    pub(crate) fn is_anothers(&self, file: &str) -> bool {
+        let owner = rustix::fs::stat(self.0.join(file)).map(|found| found.st_uid);
+        rustix::process::geteuid().is_root() && owner != Ok(0)
+    }
+
     pub(crate) fn read(&self, file: &str) -> Option<String> {
         read(&self.0.join(file), FEW)
     }

@@ -226,6 +226,7 @@ impl Part {
 
 /// Removes the groups beside these whose supervisor was killed. Each hierarchy
 /// is looked at: in another one, that supervisor may have had another place.
+/// What is still busy is left to the next start.
 pub(crate) fn remove_left_over(parts: &[Part], own: &GroupName) {
     for parent in parts.iter().filter_map(|part| part.path().parent()) {
         let Ok(entries) = parent.read_dir() else {
@@ -235,7 +236,7 @@ pub(crate) fn remove_left_over(parts: &[Part], own: &GroupName) {
             let name = entry.file_name();
             let known = name.to_str().and_then(GroupName::parse);
             if known.is_some_and(|known| known.is_left_over_for(own)) {
-                remove(&Folder::new(entry.path()));
+                try_to_remove(&Folder::new(entry.path()));
             }
         }
     }
@@ -245,12 +246,20 @@ pub(crate) fn remove_left_over(parts: &[Part], own: &GroupName) {
 /// takes a moment after its death.
 pub(crate) fn remove(folder: &Folder) {
     for turn in 0..MOST_TRIES {
-        match rustix::fs::rmdir(folder.path()) {
-            Err(Errno::BUSY) => kill_all_in(folder),
-            _ => return,
+        if try_to_remove(folder) {
+            return;
         }
         std::thread::sleep(Duration::from_millis(u64::from(turn)));
     }
+}
+
+/// False if it is busy; then whatever is in it is killed.
+fn try_to_remove(folder: &Folder) -> bool {
+    let is_busy = rustix::fs::rmdir(folder.path()) == Err(Errno::BUSY);
+    if is_busy {
+        kill_all_in(folder);
+    }
+    !is_busy
 }
 
 fn kill_all_in(folder: &Folder) {

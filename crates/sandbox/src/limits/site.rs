@@ -58,6 +58,11 @@ impl Site {
         if !folder.may_write("") || !folder.may_write(PROCESSES) || !is_domain(&folder) {
             return None;
         }
+        // Who bears the sandbox's first process there has our id, but no rights
+        // over anybody else's files, even if we are root.
+        if folder.is_anothers(PROCESSES) {
+            return None;
+        }
         let listed = |file: &str| -> Vec<Controller> {
             let text = folder.read(file).unwrap_or_default();
             let lists = |name: &str| text.split_whitespace().any(|word| word == name);
@@ -261,6 +266,18 @@ mod tests {
         let site = Site::best(&[own], &WANTED, &Cradle::default()).unwrap();
         assert_eq!(site.crowd, Crowd::OnlyUs);
         assert_eq!(site.worth(), 2);
+    }
+
+    #[test]
+    fn roots_sandbox_is_not_born_in_a_place_of_somebody_elses() {
+        let tree = Tree::new();
+        let own = tree.group("own", Some("domain"), ["memory\n", "memory\n", ""]);
+        let best = || Site::best(std::slice::from_ref(&own), &WANTED, &Cradle::default());
+        assert!(best().is_some());
+        // Only root can give it away.
+        if std::os::unix::fs::chown(own.join(PROCESSES), Some(4242), None).is_ok() {
+            assert!(best().is_none());
+        }
     }
 
     #[test]

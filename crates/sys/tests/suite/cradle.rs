@@ -2,6 +2,7 @@
 
 use std::fs::{read_link, read_to_string};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ringfence_sys::{self as sys, Cradle, Errno, SignalQueue};
 use rustix::process::{Pid, Signal, WaitStatus};
@@ -104,6 +105,42 @@ fn it_runs_wherever_we_may() {
             });
             assert_eq!(status_of(born.unwrap().pid), Some(0));
         }
+    });
+}
+
+#[test]
+fn g9_what_a_child_beside_us_says_about_its_processors_holds() {
+    // The machine is busy, so that parent and child come in any order.
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let outcome = catch_unwind(|| {
+            alone(|| {
+                let all = rustix::thread::sched_getaffinity(None).unwrap();
+                let mut one = rustix::thread::CpuSet::new();
+                one.set(rustix::thread::sched_getcpu());
+                for turn in 0..100 {
+                    let chosen = if turn % 2 == 0 { &all } else { &one };
+                    let child = sys::fork_beside(|| {
+                        if turn % 2 == 1 {
+                            rustix::thread::sched_setaffinity(None, chosen).unwrap();
+                        }
+                        std::thread::sleep(std::time::Duration::from_millis(10));
+                        i32::from(rustix::thread::sched_getaffinity(None).as_ref() != Ok(chosen))
+                    });
+                    assert_eq!(status_of(child.unwrap().pid), Some(0), "turn {turn}");
+                }
+                assert!(rustix::thread::sched_getaffinity(None).unwrap() == all);
+            });
+        });
+        stop.store(true, Ordering::Relaxed);
+        outcome.unwrap();
     });
 }
 

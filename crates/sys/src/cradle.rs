@@ -131,12 +131,14 @@ impl Cradle {
             )
         };
         let returned = check(libc::c_long::from(returned));
-        set_mask(&mask)?;
+        let restored = set_mask(&mask);
         let cradle = Self {
             holder: child_of(returned?, pidfd)?,
             shared,
             _stack: stack,
         };
+        // From here on, whatever fails, the holder is waited for.
+        restored?;
         cradle.move_away();
         Ok(cradle)
     }

@@ -30,23 +30,23 @@ pub(super) fn begin(plan: &Plan) -> Option<(Ruleset, Vec<usize>)> {
     let rules = plan.landlock()?;
     let ruleset = Ruleset::new().ok()?;
     let same = SameOutside::of(plan.view());
-    let is_left = |path: &Path, access| !same.contains(path) || grant(&ruleset, path, access);
+    let is_done = |path: &Path, access| same.contains(path) && grant(&ruleset, path, access);
     let left: Vec<usize> = rules
         .iter()
         .enumerate()
-        .filter(|(_, (path, access))| is_left(path, *access))
+        .filter(|(_, (path, access))| !is_done(path, *access))
         .map(|(number, _)| number)
         .collect();
     (left.len() <= MOST_LEFT).then_some((ruleset, left))
 }
 
-/// True if this has to be done by the init: there is a link on the way, which
+/// False if this has to be done by the init: there is a link on the way, which
 /// may lead elsewhere inside.
 fn grant(ruleset: &Ruleset, path: &Path, access: FsAccess) -> bool {
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     match rustix::fs::openat2(CWD, path, TO_GRANT, Mode::empty(), resolve) {
-        Ok(place) => ruleset.grant(place.as_fd(), access).is_err(),
-        Err(errno) => !is_nothing(errno),
+        Ok(place) => ruleset.grant(place.as_fd(), access).is_ok(),
+        Err(errno) => is_nothing(errno),
     }
 }
 

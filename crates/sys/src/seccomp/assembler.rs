@@ -224,33 +224,83 @@ impl Filter {
             jump(BPF_JGE, X32_BIT, 0, 1),
             ret(Action::Kill),
         ]);
-        search(&mut program, &self.rules, self.otherwise)?;
+        search(&mut program, &spans(&self.rules, self.otherwise))?;
         Ok(Program(program))
     }
 }
 
-/// Finds the rule for a call by halving: the kernel runs the program once for
-/// every number there is when it is installed, and for watched calls always.
-fn search(program: &mut Vec<sock_filter>, rules: &[Rule], otherwise: Action) -> Result<()> {
-    const FEW: usize = 3;
-    if rules.len() <= FEW {
-        for rule in rules {
-            let test = program.len();
-            program.push(jump(BPF_JEQ, rule.number, 0, 0));
-            rule.assemble(program)?;
-            program[test].jf = distance_from(program, test)?;
-        }
-        program.push(ret(otherwise));
-        return Ok(());
+/// What is said about neighbouring calls alike, from a number on.
+struct Span<'a> {
+    from: u32,
+    said: Said<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Said<'a> {
+    Always(Action),
+    ByCase(&'a Rule),
+}
+
+impl Said<'_> {
+    fn is_also(self, other: Self) -> bool {
+        matches!((self, other), (Self::Always(one), Self::Always(another)) if one == another)
     }
-    let (lower, upper) = rules.split_at(rules.len() / 2);
-    program.push(jump(BPF_JGE, upper[0].number, 0, 1));
-    let over_lower = program.len();
-    program.push(statement(BPF_JMP | BPF_JA, 0));
-    search(program, lower, otherwise)?;
-    let length = program.len() - over_lower - 1;
-    program[over_lower].k = u32::try_from(length).map_err(|_| Errno::TOOBIG)?;
-    search(program, upper, otherwise)
+
+    fn assemble(self, program: &mut Vec<sock_filter>) -> Result<()> {
+        match self {
+            Self::Always(action) => program.push(ret(action)),
+            Self::ByCase(rule) => rule.assemble(program)?,
+        }
+        Ok(())
+    }
+}
+
+/// All numbers there are, in as few spans as can be: installing a program takes
+/// the kernel the longer the longer it is, and a start waits for it.
+fn spans<'a>(rules: &'a [Rule], otherwise: Action) -> Vec<Span<'a>> {
+    let mut spans: Vec<Span<'a>> = Vec::with_capacity(2 * rules.len() + 1);
+    let mut say = |from, said: Said<'a>| match spans.last() {
+        Some(last) if last.said.is_also(said) => {}
+        _ => spans.push(Span { from, said }),
+    };
+    let mut next = 0;
+    for rule in rules {
+        if rule.number > next {
+            say(next, Said::Always(otherwise));
+        }
+        let said = match rule.cases.as_slice() {
+            [] => Said::Always(rule.otherwise),
+            _ => Said::ByCase(rule),
+        };
+        say(rule.number, said);
+        next = rule.number.saturating_add(1);
+    }
+    say(next, Said::Always(otherwise));
+    spans
+}
+
+/// Finds what is said about a call by halving: the kernel runs the program once
+/// for every number there is when it is installed, and for watched calls always.
+fn search(program: &mut Vec<sock_filter>, spans: &[Span<'_>]) -> Result<()> {
+    let [_, others @ ..] = spans else {
+        return Ok(());
+    };
+    if others.is_empty() {
+        return spans[0].said.assemble(program);
+    }
+    let (lower, upper) = spans.split_at(spans.len() / 2);
+    let test = program.len();
+    program.push(jump(BPF_JGE, upper[0].from, 0, 0));
+    search(program, lower)?;
+    if let Ok(over_lower) = distance_from(program, test) {
+        program[test].jt = over_lower;
+    } else {
+        let length = program.len() - test - 1;
+        let over_lower = u32::try_from(length).map_err(|_| Errno::TOOBIG)?;
+        program[test].jf = 1;
+        program.insert(test + 1, statement(BPF_JMP | BPF_JA, over_lower));
+    }
+    search(program, upper)
 }
 
 fn assemble_case(program: &mut Vec<sock_filter>, tests: &[Test], action: Action) -> Result<()> {
@@ -500,6 +550,16 @@ mod tests {
                 "{number}"
             );
         }
+    }
+
+    #[test]
+    fn neighbours_that_are_treated_alike_are_told_apart_from_others_only() {
+        let rule = |number| Rule::always(number, Action::Notify);
+        let length = |numbers: std::ops::Range<libc::c_long>| {
+            let filter = Filter::new(numbers.map(rule).collect());
+            filter.assemble().unwrap().0.len()
+        };
+        assert_eq!(length(7..300), length(7..8));
     }
 
     #[test]

@@ -1,41 +1,68 @@
 //! Namespaces for a sandbox, made before it is known what it is to be.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ringfence_sys::{self as sys, Errno};
+use ringfence_sys::{self as sys, Errno, IdMap};
+
+use crate::mappings::{Mappings, Owner};
 
 /// Namespaces that are made while a policy is read and a plan is made.
 ///
 /// A process holds them until a sandbox is born there. Where that process would
 /// be in the way it is dismissed, and another takes its place when it is needed.
 #[derive(Debug, Clone, Default)]
-pub struct Cradle(Arc<Mutex<Option<Result<sys::Cradle, Errno>>>>);
+pub struct Cradle(Arc<Mutex<Made>>);
+
+#[derive(Debug, Default)]
+struct Made {
+    holder: Option<Result<sys::Cradle, Errno>>,
+    mapped: Option<Result<Mappings, Errno>>,
+}
 
 impl Cradle {
     /// Begins to make them. What fails is told when a sandbox is made.
     pub fn prepare() -> Self {
-        Self(Arc::new(Mutex::new(Some(sys::Cradle::new()))))
+        Self(Arc::new(Mutex::new(Made {
+            holder: Some(sys::Cradle::new()),
+            mapped: None,
+        })))
     }
 
     /// The process that holds them, if one does.
     pub(crate) fn holder(&self) -> Option<u32> {
-        let cradle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let holder = cradle.as_ref()?.as_ref().ok()?.holder();
+        let made = self.made();
+        let holder = made.holder.as_ref()?.as_ref().ok()?.holder();
         Some(holder.as_raw_pid().cast_unsigned())
+    }
+
+    /// Maps the ids of those that are made, and prepares for places of `owner`
+    /// to appear under them; for a caller with the right to map any.
+    pub(crate) fn map(&self, map: IdMap, owner: Owner) {
+        let mut made = self.made();
+        if let Made {
+            holder: Some(Ok(holder)),
+            mapped: mapped @ None,
+        } = &mut *made
+        {
+            let outcome = holder.map_ids(&map);
+            *mapped = Some(outcome.and_then(|()| Mappings::beginning_with(map, owner)));
+        }
     }
 
     /// Ends the process that holds them.
     pub(crate) fn dismiss(&self) {
-        drop(self.take_made());
+        drop(std::mem::take(&mut *self.made()));
     }
 
-    /// For one sandbox: those that were made, or else new ones.
-    pub(crate) fn take(&self) -> Result<sys::Cradle, Errno> {
-        self.take_made().unwrap_or_else(sys::Cradle::new)
+    /// For one sandbox: those that were made, or else new ones; and what came
+    /// of mapping their ids, if that was begun.
+    pub(crate) fn take(&self) -> Result<(sys::Cradle, Option<Result<Mappings, Errno>>), Errno> {
+        let made = std::mem::take(&mut *self.made());
+        let holder = made.holder.unwrap_or_else(sys::Cradle::new)?;
+        Ok((holder, made.mapped))
     }
 
-    fn take_made(&self) -> Option<Result<sys::Cradle, Errno>> {
-        let mut cradle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        cradle.take()
+    fn made(&self) -> MutexGuard<'_, Made> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,6 +12,7 @@ mod guard;
 mod host;
 mod judge;
 mod limits;
+mod mappings;
 mod native;
 mod network;
 mod observation;

@@ -1,9 +1,11 @@
 //! The plan of one sandbox: everything decided, nothing done yet but for the
-//! control group that holds its limits, which is gone with the plan.
+//! control group that holds its limits, which is gone with the plan, and the
+//! mapping of the ids in its cradle.
 //!
 //! Building a plan fails on whatever this machine or this version cannot
 //! enforce, unless the operator named the weaker form.
 
+mod entries;
 mod error;
 mod files;
 mod ids;
@@ -21,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_policy::{AuditLevel, Policy, Resolved};
-use ringfence_sys::FsAccess;
+use ringfence_sys::{Beside, FsAccess};
 use rustix::termios::Winsize;
 use serde::{Deserialize, Serialize};
 
@@ -207,15 +209,10 @@ impl Plan {
         }
         // Before the next, beside which it must not be changed.
         let umask = current_umask();
+        let ids = Ids::choose(request.host);
         // Waited for at the end. When something else fails, what was made for it
         // is gone again.
-        let limits = LimitPlan::choose(
-            policy.limits(),
-            request.host,
-            request.weaker,
-            request.cradle,
-        );
-        let ids = Ids::choose(request.host);
+        let limits = hold_limits(&request, ids);
         let files = files::survey(
             policy.filesystem(),
             request.host,
@@ -454,6 +451,22 @@ impl Plan {
     pub(crate) fn use_own_id(&mut self) {
         self.ids.use_own_id();
     }
+}
+
+/// Has what takes the kernel a while done beside the rest: the group that holds
+/// the limits, and the mapping of ids that are not the starter's own.
+fn hold_limits(request: &PlanRequest<'_>, ids: Ids) -> Beside<Result<LimitPlan, PlanError>> {
+    let limits = request.policy.limits();
+    let choose = LimitPlan::chooser(limits, request.host, request.weaker, request.cradle);
+    let cradle = request.cradle.clone();
+    let owner = (request.host.uid, request.host.gid);
+    Beside::start(move || {
+        let limits = choose();
+        if ids.mapped_by_supervisor {
+            cradle.map(ids.map, owner);
+        }
+        limits
+    })
 }
 
 fn current_umask() -> u32 {

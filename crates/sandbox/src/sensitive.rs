@@ -2,7 +2,6 @@
 //!
 //! For the record only: nothing is refused by it.
 
-use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -10,23 +9,23 @@ use std::path::{Component, Path, PathBuf};
 /// The hidden places, there or not, and what is shown in them all the same.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SensitivePlaces {
-    hidden: HashSet<PathBuf>,
-    shown: HashSet<PathBuf>,
+    hidden: Texts,
+    shown: Texts,
     /// The last components of hidden places.
-    names: HashSet<Vec<u8>>,
+    names: Texts,
 }
 
 impl SensitivePlaces {
-    pub(crate) fn new(
-        hidden: impl IntoIterator<Item = PathBuf>,
-        shown: impl IntoIterator<Item = PathBuf>,
+    pub(crate) fn new<'a>(
+        hidden: impl IntoIterator<Item = &'a Path>,
+        shown: impl IntoIterator<Item = &'a Path>,
     ) -> Self {
-        let hidden: HashSet<PathBuf> = hidden.into_iter().collect();
+        let hidden: Vec<&Path> = hidden.into_iter().collect();
         let names = hidden.iter().filter_map(|path| path.file_name());
         Self {
-            names: names.map(|name| name.as_bytes().to_vec()).collect(),
-            shown: shown.into_iter().collect(),
-            hidden,
+            names: Texts::of(names),
+            shown: Texts::of(shown.into_iter().map(Path::as_os_str)),
+            hidden: Texts::of(hidden.iter().map(|path| path.as_os_str())),
         }
     }
 
@@ -34,7 +33,7 @@ impl SensitivePlaces {
     /// because every path that is opened is asked about.
     pub(crate) fn may_be_named_by(&self, path: &[u8]) -> bool {
         path.split(|byte| *byte == b'/')
-            .any(|component| self.names.contains(component))
+            .any(|component| self.names.contain(component))
     }
 
     /// Whether a whole path is, or lies in, a hidden place.
@@ -42,11 +41,30 @@ impl SensitivePlaces {
         let path = without_dots(path);
         path.ancestors()
             .find_map(|ancestor| {
-                let is_shown = self.shown.contains(ancestor);
-                let is_hidden = self.hidden.contains(ancestor);
+                let text = ancestor.as_os_str().as_bytes();
+                let is_shown = self.shown.contain(text);
+                let is_hidden = self.hidden.contain(text);
                 (is_shown || is_hidden).then_some(!is_shown)
             })
             .unwrap_or(false)
+    }
+}
+
+/// Paths or names by their text, in order: made at every start, and asked about
+/// with every file that is opened.
+#[derive(Debug, Clone, Default)]
+struct Texts(Vec<Box<[u8]>>);
+
+impl Texts {
+    fn of<'a>(texts: impl Iterator<Item = &'a OsStr>) -> Self {
+        let mut texts: Vec<Box<[u8]>> = texts.map(|text| text.as_bytes().into()).collect();
+        texts.sort_unstable();
+        Self(texts)
+    }
+
+    fn contain(&self, text: &[u8]) -> bool {
+        let known = self.0.binary_search_by(|known| known.as_ref().cmp(text));
+        known.is_ok()
     }
 }
 
@@ -76,8 +94,8 @@ mod tests {
 
     fn places() -> SensitivePlaces {
         SensitivePlaces::new(
-            ["/home/u/.ssh", "/home/u/.config/gh", "/etc/shadow"].map(PathBuf::from),
-            ["/home/u/.ssh/known_hosts"].map(PathBuf::from),
+            ["/home/u/.ssh", "/home/u/.config/gh", "/etc/shadow"].map(Path::new),
+            ["/home/u/.ssh/known_hosts"].map(Path::new),
         )
     }
 

@@ -5,16 +5,15 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 use crate::{Errno, Result};
 
 /// Empties the bounding set, so that no `execve` can bring a capability back.
-pub fn drop_bounding_set() -> Result<()> {
-    for capability in 0..64u32 {
-        // SAFETY: PR_CAPBSET_DROP takes integers only.
-        let returned = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
-        if returned < 0 {
-            return match crate::last_errno() {
-                // The first number this kernel does not know.
-                Errno::INVAL => Ok(()),
-                errno => Err(errno),
-            };
+/// Leaves `errno` alone.
+pub(crate) fn drop_bounding_set() -> Result<()> {
+    for number in 0..u64::BITS {
+        let capability = CapabilitySet::from_bits_retain(1 << number);
+        match rustix::thread::remove_capability_from_bounding_set(capability) {
+            Ok(()) => {}
+            // The first number this kernel does not know.
+            Err(Errno::INVAL) => break,
+            Err(errno) => return Err(errno),
         }
     }
     Ok(())

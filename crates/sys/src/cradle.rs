@@ -16,14 +16,16 @@ use rustix::process::{Pid, Signal};
 use rustix::thread::{CpuSet, UnshareFlags, sched_setaffinity};
 use rustix::time::Timespec;
 
+use crate::caps::drop_bounding_set;
+use crate::idmap::{IdMap, write_maps_of};
 use crate::link::bring_loopback_up;
 use crate::process::{CLONE_INTO_CGROUP, Child, await_single_thread, child_of, exit_now, reap};
 use crate::signal::{block_all_signals, blocked_signals, set_mask};
 use crate::{Errno, Result, check, last_errno, processors};
 
-/// What the holder makes, when it is running: all this would take us as long.
-const AHEAD: UnshareFlags = UnshareFlags::NEWUSER
-    .union(UnshareFlags::NEWIPC)
+/// What the holder makes, when it is running, in its user namespace: all this
+/// would take us as long.
+const AHEAD: UnshareFlags = UnshareFlags::NEWIPC
     .union(UnshareFlags::NEWUTS)
     .union(UnshareFlags::NEWNET);
 
@@ -47,10 +49,13 @@ const GUARD: usize = 64 << 10;
 /// A user, an IPC, a UTS and a network namespace, the last with its loopback
 /// up. A process that waits there holds them; it shares our memory and our
 /// descriptors, ends with the thread that made it, and runs nothing but the
-/// code in this file.
+/// code in this file. Its bounding set is empty, and so is that of whoever it
+/// bears.
 #[derive(Debug)]
 pub struct Cradle {
     holder: Child,
+    /// The holder was seen to be in its user namespace, or to have failed.
+    is_ready: bool,
     shared: Arc<Shared>,
     _stack: Stack,
 }
@@ -63,7 +68,8 @@ struct Shared {
     processors: Option<CpuSet>,
     /// Says that there is a request.
     asked: OwnedFd,
-    /// Says that the request was carried out.
+    /// Says that there is a user namespace, and then that the request was
+    /// carried out.
     answered: OwnedFd,
     /// Why there are no namespaces; 0 if there are.
     failed: AtomicI32,
@@ -101,7 +107,7 @@ impl Cradle {
             parent: rustix::process::getpid(),
             processors: processors::allowed(),
             asked: eventfd(0, EventfdFlags::CLOEXEC)?,
-            answered: eventfd(0, EventfdFlags::CLOEXEC)?,
+            answered: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE)?,
             failed: AtomicI32::new(0),
             request: UnsafeCell::new(Request {
                 group: None,
@@ -134,6 +140,7 @@ impl Cradle {
         let restored = set_mask(&mask);
         let cradle = Self {
             holder: child_of(returned?, pidfd)?,
+            is_ready: false,
             shared,
             _stack: stack,
         };
@@ -146,6 +153,13 @@ impl Cradle {
     /// The process that holds the namespaces.
     pub fn holder(&self) -> Pid {
         self.holder.pid
+    }
+
+    /// Maps the ids of whoever is born; for a caller with the right to map any.
+    pub fn map_ids(&mut self, map: &IdMap) -> Result<()> {
+        self.await_user_namespace()?;
+        self.check()?;
+        write_maps_of(self.holder.pid, map)
     }
 
     /// Copies the calling process into a child that lives in these namespaces,
@@ -173,14 +187,28 @@ impl Cradle {
         // We may be on another one now.
         self.move_away();
         rustix::io::write(&self.shared.asked, &1u64.to_ne_bytes())?;
+        self.await_user_namespace()?;
         self.await_answer()?;
-        match self.shared.failed.load(Ordering::Acquire) {
-            0 => {}
-            errno => return Err(Errno::from_raw_os_error(errno)),
-        }
+        self.check()?;
         // SAFETY: the holder has answered.
         let request = unsafe { &*self.shared.request.get() };
         child_of(request.born?, request.pidfd)
+    }
+
+    fn await_user_namespace(&mut self) -> Result<()> {
+        if !self.is_ready {
+            self.await_answer()?;
+            self.is_ready = true;
+        }
+        Ok(())
+    }
+
+    /// Whether all went well with the namespaces, so far.
+    fn check(&self) -> Result<()> {
+        match self.shared.failed.load(Ordering::Acquire) {
+            0 => Ok(()),
+            errno => Err(Errno::from_raw_os_error(errno)),
+        }
     }
 
     /// Keeps the holder and whoever it bears from the processor that we are on.
@@ -233,8 +261,11 @@ impl Drop for Cradle {
 extern "C" fn hold(shared: *mut c_void) -> c_int {
     // SAFETY: the process that made us keeps it until we are reaped.
     let shared = unsafe { &*shared.cast::<Shared>() };
-    if let Err(errno) = prepare() {
-        shared.failed.store(errno.raw_os_error(), Ordering::Release);
+    shared.note(make_user_namespace());
+    // From now on its ids can be mapped.
+    shared.answer();
+    if shared.failed.load(Ordering::Acquire) == 0 {
+        shared.note(prepare());
     }
     // After the change of ids, which would clear it.
     if rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_err()
@@ -252,16 +283,28 @@ extern "C" fn hold(shared: *mut c_void) -> c_int {
     0
 }
 
+fn make_user_namespace() -> Result<()> {
+    // SAFETY: nobody else is in the new namespace, and neither memory nor
+    // descriptors are concerned.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER) }
+}
+
 /// What no policy changes.
 fn prepare() -> Result<()> {
-    // SAFETY: nobody else is in the new namespaces, and neither memory nor
-    // descriptors are concerned.
+    // SAFETY: as above.
     unsafe { rustix::thread::unshare_unsafe(AHEAD) }?;
     bring_loopback_up()?;
-    rustix::system::sethostname(HOST_NAME)
+    rustix::system::sethostname(HOST_NAME)?;
+    drop_bounding_set()
 }
 
 impl Shared {
+    fn note(&self, outcome: Result<()>) {
+        if let Err(errno) = outcome {
+            self.failed.store(errno.raw_os_error(), Ordering::Release);
+        }
+    }
+
     fn answer(&self) {
         // An event counter with a 1 in it takes another.
         let _ = rustix::io::write(&self.answered, &1u64.to_ne_bytes());

@@ -39,13 +39,13 @@ mod usage;
 pub use crate::address::{bind_raw, connect_raw};
 pub use crate::beside::Beside;
 pub use crate::caps::{
-    drop_all as drop_capabilities, drop_bounding_set, keep_only_ptrace,
+    drop_all as drop_capabilities, keep_only_ptrace,
     raise_permitted as raise_permitted_capabilities,
 };
 pub use crate::cradle::Cradle;
 pub use crate::environ::{environment_where, scrub_environment};
 pub use crate::helper::end_with_parent;
-pub use crate::idmap::{IdMap, IdMapping, write_maps_of, write_own_maps};
+pub use crate::idmap::{IdMap, IdMapping, write_own_maps};
 pub use crate::image::release_code;
 pub use crate::interfaces::own_addresses;
 pub use crate::keyring::join_fresh_session_keyring;

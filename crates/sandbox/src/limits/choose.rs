@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use ringfence_policy::{ByteSize, LayerKind, Limits, Sourced};
-use ringfence_sys::Beside;
 
 use super::group::{Group, Shares};
 use super::inside::ProcessLimits;
@@ -110,22 +109,23 @@ fn millis(span: Duration) -> u64 {
 }
 
 impl LimitPlan {
-    /// What holds each limit here; a group that is needed for it is made. Fails
-    /// on a limit that was asked for and that nothing holds. All this takes the
-    /// kernel a while, and depends on nothing else that is planned.
-    pub(crate) fn choose(
+    /// Finds out what holds each limit here; a group that is needed for it is
+    /// made. Fails on a limit that was asked for and that nothing holds. All
+    /// this takes the kernel a while, and depends on nothing else that is
+    /// planned: it can be done beside that.
+    pub(crate) fn chooser(
         limits: &Limits,
         host: &Host,
         weaker: Weaker,
         cradle: &Cradle,
-    ) -> Beside<Result<Self, PlanError>> {
+    ) -> impl FnOnce() -> Result<Self, PlanError> + Clone + Send + 'static {
         let (limits, cradle) = (limits.clone(), cradle.clone());
         let machine = Machine::look(host, weaker);
         let accepts_less = weaker.no_limits;
-        Beside::start(move || {
+        move || {
             let hierarchies = Hierarchies::here();
             Choice::new(&limits, &machine, &hierarchies, &cradle, accepts_less).plan(&limits)
-        })
+        }
     }
 }
 

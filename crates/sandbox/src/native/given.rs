@@ -1,16 +1,20 @@
 //! What the supervisor hands to a sandbox whose ids it maps: pipes, and mounts
 //! of places that appear under another owner inside.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use ringfence_sys::{self as sys, Errno, IdMap, IdMapping, MountFlags};
+use ringfence_sys::{self as sys, Errno, MountFlags};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Gid, Uid};
 
 use super::mounts::GivenTrees;
 use super::spawn::SpawnError;
+use crate::mappings::Mappings;
 use crate::plan::Plan;
 use crate::view::{Content, Place};
+
+/// The file system of pipes without a name.
+const PIPES: rustix::fs::FsWord = 0x5049_5045;
 
 /// The sandbox's host id must be able to open its own pipes by name, as
 /// `/dev/stdin`. A pipe without a name belongs to nobody else.
@@ -23,10 +27,7 @@ pub(super) fn hand_over_pipes(plan: &Plan) -> Result<(), SpawnError> {
     let (input, output, error) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     let streams = [input.as_fd(), output.as_fd(), error.as_fd()];
     for fd in streams.into_iter().chain(plan.given_streams()) {
-        let name = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()));
-        let is_pipe =
-            name.is_ok_and(|name| name.as_os_str().as_encoded_bytes().starts_with(b"pipe:"));
-        if is_pipe {
+        if rustix::fs::fstatfs(fd).is_ok_and(|system| system.f_type == PIPES) {
             rustix::fs::fchown(fd, Some(uid), Some(gid)).map_err(SpawnError::MapIds)?;
         }
     }
@@ -47,37 +48,6 @@ pub(super) fn mapped_trees(plan: &Plan, mappings: &mut Mappings) -> Result<Given
         trees.insert(index, mapped_tree(place, flags, mapping)?);
     }
     Ok(trees)
-}
-
-/// User namespaces that give one owner's files to the sandbox.
-pub(super) struct Mappings {
-    sandbox: IdMap,
-    made: Vec<((u32, u32), IdMapping)>,
-}
-
-impl Mappings {
-    pub(super) fn new(sandbox: IdMap) -> Self {
-        Self {
-            sandbox,
-            made: Vec::new(),
-        }
-    }
-
-    fn for_owner(&mut self, owner: (u32, u32)) -> Result<BorrowedFd<'_>, Errno> {
-        let known = self.made.iter().position(|(known, _)| *known == owner);
-        let at = if let Some(at) = known {
-            at
-        } else {
-            let map = IdMap {
-                inside_uid: owner.0,
-                inside_gid: owner.1,
-                ..self.sandbox
-            };
-            self.made.push((owner, IdMapping::new(&map)?));
-            self.made.len() - 1
-        };
-        Ok(self.made[at].1.as_fd())
-    }
 }
 
 fn mapped_tree(

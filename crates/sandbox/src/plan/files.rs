@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use globset::{Glob, GlobMatcher};
 use ringfence_policy::{Filesystem, LayerKind, PathRule, ProtectedName, ReadScope, Sourced};
 
+use super::entries;
 use super::error::PlanError;
 use super::late::{self, MaskedPlace};
 use super::listing::Listings;
@@ -274,12 +275,9 @@ fn parts_of_root(path: &Path, private: &[&Path]) -> Vec<PathBuf> {
     }
     let is_own =
         |path: &Path| RESERVED.iter().any(|own| path == Path::new(own)) || private.contains(&path);
-    let entries = std::fs::read_dir("/").into_iter().flatten().flatten();
-    entries
-        .filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()))
-        .map(|entry| entry.path())
-        .filter(|path| !is_own(path))
-        .collect()
+    let mut parts = entries::without_links(path);
+    parts.retain(|path| !is_own(path));
+    parts
 }
 
 fn literals(rules: &[Sourced<PathRule>]) -> impl Iterator<Item = &Path> {
@@ -406,20 +404,14 @@ impl Files {
 
     /// Hidden places, there or not.
     pub(super) fn sensitive(&self, rules: &Filesystem) -> SensitivePlaces {
-        let paths = |places: &[Place]| -> Vec<PathBuf> {
-            places.iter().map(|place| place.path.clone()).collect()
-        };
-        let named = |rules: &[Sourced<PathRule>]| -> Vec<PathBuf> {
-            literals(rules).map(Path::to_path_buf).collect()
-        };
+        fn paths(places: &[Place]) -> impl Iterator<Item = &Path> {
+            places.iter().map(|place| place.path.as_path())
+        }
         SensitivePlaces::new(
-            [paths(&self.hidden), named(&rules.read_deny)].concat(),
-            [
-                paths(&self.shown),
-                named(&rules.read_allow),
-                vec![OWN_FOLDER.into()],
-            ]
-            .concat(),
+            paths(&self.hidden).chain(literals(&rules.read_deny)),
+            paths(&self.shown)
+                .chain(literals(&rules.read_allow))
+                .chain([Path::new(OWN_FOLDER)]),
         )
     }
 

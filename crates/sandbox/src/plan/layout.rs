@@ -10,6 +10,7 @@ use ringfence_policy::{Environment, ReadScope};
 use ringfence_sys::{FsAccess, MountedAt};
 use rustix::fs::Access;
 
+use super::entries;
 use super::error::PlanError;
 use super::files::Files;
 use super::ids::{Ids, USER_NAME};
@@ -390,16 +391,7 @@ fn grant_around(folder: &Path, hidden: &HiddenPaths<'_>, granted: &mut Vec<PathB
         granted.push(folder.to_path_buf());
         return;
     }
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return;
-    };
-    // Read to its end before another is opened: each takes a large buffer.
-    let entries: Vec<PathBuf> = entries
-        .filter_map(Result::ok)
-        .filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()))
-        .map(|entry| entry.path())
-        .collect();
-    for entry in entries {
+    for entry in entries::without_links(folder) {
         grant_around(&entry, hidden, granted);
     }
 }

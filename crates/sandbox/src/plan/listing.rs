@@ -4,6 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::Path;
 
+use ringfence_sys::Errno;
+
+use super::entries;
+
 /// A folder with more entries than this is not read: asking for single names
 /// is cheaper.
 const MOST_ENTRIES: usize = 256;
@@ -49,19 +53,11 @@ impl Listings {
         {
             return Listing::Absent;
         }
-        let entries = match std::fs::read_dir(folder) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Listing::Absent,
-            Err(_) => return Listing::Unknown,
-        };
-        let mut names = HashSet::new();
-        for entry in entries {
-            match entry {
-                Ok(entry) if names.len() < MOST_ENTRIES => names.insert(entry.file_name()),
-                _ => return Listing::Unknown,
-            };
+        match entries::names(folder, MOST_ENTRIES) {
+            Ok(Some(names)) => Listing::Entries(names.into_iter().collect()),
+            Err(Errno::NOENT) => Listing::Absent,
+            Ok(None) | Err(_) => Listing::Unknown,
         }
-        Listing::Entries(names)
     }
 }
 

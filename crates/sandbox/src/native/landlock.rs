@@ -2,7 +2,7 @@
 //! files that are the same outside and inside, and for those the supervisor
 //! makes them, while the init builds the view.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -12,7 +12,7 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 
 use super::failure::{During, Failure};
 use crate::plan::Plan;
-use crate::view::{Base, View};
+use crate::view::{Base, Content, Overlay, View};
 use crate::wire::{Order, Step};
 
 const TO_GRANT: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
@@ -30,7 +30,10 @@ pub(super) fn begin(plan: &Plan) -> Option<(Ruleset, Vec<usize>)> {
     let rules = plan.landlock()?;
     let ruleset = Ruleset::new().ok()?;
     let same = SameOutside::of(plan.view());
-    let is_done = |path: &Path, access| same.contains(path) && grant(&ruleset, path, access);
+    let is_done = |path: &Path, access| match same.reach(path) {
+        Some(resolve) => grant(&ruleset, path, access, resolve),
+        None => false,
+    };
     let left: Vec<usize> = rules
         .iter()
         .enumerate()
@@ -40,10 +43,9 @@ pub(super) fn begin(plan: &Plan) -> Option<(Ruleset, Vec<usize>)> {
     (left.len() <= MOST_LEFT).then_some((ruleset, left))
 }
 
-/// False if this has to be done by the init: there is a link on the way, which
+/// False if this has to be done by the init: there is something on the way that
 /// may lead elsewhere inside.
-fn grant(ruleset: &Ruleset, path: &Path, access: FsAccess) -> bool {
-    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+fn grant(ruleset: &Ruleset, path: &Path, access: FsAccess, resolve: ResolveFlags) -> bool {
     match rustix::fs::openat2(CWD, path, TO_GRANT, Mode::empty(), resolve) {
         Ok(place) => ruleset.grant(place.as_fd(), access).is_ok(),
         Err(errno) => is_nothing(errno),
@@ -58,22 +60,46 @@ fn is_nothing(errno: Errno) -> bool {
 /// Paths at which the view shows what the host has there.
 struct SameOutside<'a> {
     is_host: bool,
-    covered: HashSet<&'a OsStr>,
+    /// What is laid over the host's tree, and whether it is the very place that
+    /// it covers, under another owner or writable.
+    covers: BTreeMap<&'a OsStr, bool>,
 }
 
 impl<'a> SameOutside<'a> {
+    /// A link may lead elsewhere inside.
+    const NO_LINKS: ResolveFlags = ResolveFlags::NO_SYMLINKS.union(ResolveFlags::NO_MAGICLINKS);
+
     fn of(view: &'a View) -> Self {
         let overlays = view.overlays.iter();
-        let covered = overlays.map(|overlay| overlay.path.as_os_str());
+        let covers = overlays.map(|overlay| (overlay.path.as_os_str(), is_itself(overlay)));
+        let own = ["/dev", "/proc"].map(|path| (OsStr::new(path), false));
         Self {
             is_host: view.base == Base::Host,
-            covered: covered.chain(["/dev", "/proc"].map(OsStr::new)).collect(),
+            covers: covers.chain(own).collect(),
         }
     }
 
-    fn contains(&self, path: &Path) -> bool {
-        let is_covered = |path: &Path| self.covered.contains(path.as_os_str());
-        self.is_host && !path.ancestors().any(is_covered)
+    /// How to get from the host's root to what the view shows at `path`; `None`
+    /// where that is something else.
+    fn reach(&self, path: &Path) -> Option<ResolveFlags> {
+        let mut above = path.ancestors();
+        let nearest = above.find_map(|path| self.covers.get(path.as_os_str()));
+        match nearest {
+            _ if !self.is_host => None,
+            None => Some(Self::NO_LINKS),
+            // What is mounted below such a place may not show.
+            Some(true) => Some(Self::NO_LINKS | ResolveFlags::NO_XDEV),
+            Some(false) => None,
+        }
+    }
+}
+
+/// Whether what is shown there is what it covers. Of its files, Landlock knows
+/// neither owner nor mount.
+fn is_itself(overlay: &Overlay) -> bool {
+    match &overlay.content {
+        Content::Writable(place) | Content::Shown(place) => place.path == overlay.path,
+        _ => false,
     }
 }
 
@@ -117,30 +143,41 @@ fn take(supervisor: &Channel) -> Result<Option<(OwnedFd, Vec<usize>)>, Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::{Content, Overlay};
+    use crate::view::Place;
 
     #[test]
     fn g4_what_the_view_covers_is_not_granted_outside() {
-        let overlays = ["/tmp", "/root/.ssh", "/etc/group"].map(|path| Overlay {
+        let scratch = ["/tmp", "/var/lib", "/etc/group"].map(|path| Overlay {
             path: path.into(),
             content: Content::Scratch,
         });
-        let view = View::new(Base::Host, overlays.to_vec());
+        let lib = Place::find(Path::new("/usr/lib")).unwrap().unwrap();
+        let shown = ["/usr/lib", "/var/lib/other"].map(|path| Overlay {
+            path: path.into(),
+            content: Content::Shown(lib.clone()),
+        });
+        let view = View::new(Base::Host, scratch.into_iter().chain(shown).collect());
         let same = SameOutside::of(&view);
-        for path in ["/", "/etc", "/etc/passwd", "/root", "/usr/lib", "/tmpfiles"] {
-            assert!(same.contains(Path::new(path)), "{path}");
+        let reach = |path: &str| same.reach(Path::new(path));
+        for path in ["/", "/etc", "/etc/passwd", "/usr", "/tmpfiles"] {
+            assert_eq!(reach(path), Some(SameOutside::NO_LINKS), "{path}");
+        }
+        for path in ["/usr/lib", "/usr/lib/os-release"] {
+            let resolve = reach(path).unwrap();
+            assert!(resolve.contains(ResolveFlags::NO_XDEV), "{path}");
         }
         for path in [
             "/tmp",
             "/tmp/a/b",
-            "/root/.ssh/id",
+            "/var/lib/id",
+            "/var/lib/other/id",
             "/etc/group",
             "/dev/shm",
             "/proc",
         ] {
-            assert!(!same.contains(Path::new(path)), "{path}");
+            assert_eq!(reach(path), None, "{path}");
         }
         let only = View::new(Base::Only(vec!["/usr".into()]), Vec::new());
-        assert!(!SameOutside::of(&only).contains(Path::new("/usr")));
+        assert_eq!(SameOutside::of(&only).reach(Path::new("/usr")), None);
     }
 }

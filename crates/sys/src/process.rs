@@ -230,15 +230,29 @@ pub fn exit_now(status: i32) -> ! {
 }
 
 /// Replaces the program. Returns only on failure.
+///
+/// `shown` is in registers that the kernel does not look at, and a filter may.
 pub fn exec(
     program: &CString,
     arguments: &[CString],
     environment: &[CString],
+    shown: [u32; 3],
 ) -> Result<Infallible> {
     let argv = null_terminated(arguments);
     let envp = null_terminated(environment);
+    let [one, two, three] = shown.map(libc::c_ulong::from);
     // SAFETY: both arrays end with a null pointer, their strings outlive the call.
-    unsafe { libc::execve(program.as_ptr(), argv.as_ptr(), envp.as_ptr()) };
+    unsafe {
+        libc::syscall(
+            libc::SYS_execve,
+            program.as_ptr(),
+            argv.as_ptr(),
+            envp.as_ptr(),
+            one,
+            two,
+            three,
+        )
+    };
     Err(last_errno())
 }
 

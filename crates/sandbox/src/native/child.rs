@@ -7,8 +7,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use ringfence_sys::{self as sys, Channel, Errno};
 
+use super::broker;
 use super::failure::{During, Failure};
-use super::handover;
+use super::handover::{self, Way};
+use super::observe::{self, Observer, Pass, Repeat};
 use crate::plan::{Plan, Stream};
 use crate::wire::{Event, Step};
 
@@ -17,12 +19,23 @@ const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Becomes the command. Returns only when that failed, after having told so
 /// on `channel`; the listener of the command's filter goes to the init there.
-pub(super) fn run(plan: &Plan, terminal: Option<&OwnedFd>, channel: &Channel) -> i32 {
-    if let Err(failure) = prepare(plan, terminal, channel) {
+pub(super) fn run(
+    plan: &Plan,
+    terminal: Option<&OwnedFd>,
+    channel: &Channel,
+    way: Way,
+    observer: &Observer,
+) -> i32 {
+    if let Err(failure) = prepare(plan, terminal, channel, way) {
         let _ = tell(channel, &failure.event(), &[]);
         return 1;
     }
-    let Err(errno) = execute(plan);
+    let Err(errno) = Door {
+        plan,
+        way,
+        observer,
+    }
+    .search();
     let _ = tell(
         channel,
         &Event::ExecFailed {
@@ -33,7 +46,12 @@ pub(super) fn run(plan: &Plan, terminal: Option<&OwnedFd>, channel: &Channel) ->
     1
 }
 
-fn prepare(plan: &Plan, terminal: Option<&OwnedFd>, channel: &Channel) -> Result<(), Failure> {
+fn prepare(
+    plan: &Plan,
+    terminal: Option<&OwnedFd>,
+    channel: &Channel,
+    way: Way,
+) -> Result<(), Failure> {
     sys::reset_signals().during(Step::Session)?;
     if terminal.is_some() {
         rustix::process::setpgid(None, None).during(Step::Session)?;
@@ -47,7 +65,7 @@ fn prepare(plan: &Plan, terminal: Option<&OwnedFd>, channel: &Channel) -> Result
     limits.apply().during(Step::ProcessLimits)?;
     sys::drop_capabilities().during(Step::Capabilities)?;
     sys::close_all_on_exec().during(Step::CloseDescriptors)?;
-    handover::install(plan, channel, terminal.is_some())?;
+    handover::install(plan, channel, way)?;
     limits.apply_to_files().during(Step::ProcessLimits)
 }
 
@@ -79,39 +97,90 @@ pub(super) fn tell(
     channel.send(&bytes, descriptors)
 }
 
-/// Tries the command where a shell would look for it. All descriptors but the
-/// standard streams are close-on-exec.
-fn execute(plan: &Plan) -> Result<Infallible, Errno> {
-    let program = plan.program();
-    if program.as_bytes().contains(&b'/') {
-        return sys::exec(program, plan.arguments(), plan.environment());
+/// From here to the command. All descriptors but the standard streams are
+/// close-on-exec.
+struct Door<'a> {
+    plan: &'a Plan,
+    way: Way,
+    observer: &'a Observer,
+}
+
+impl Door<'_> {
+    /// Tries the command where a shell would look for it.
+    fn search(&self) -> Result<Infallible, Errno> {
+        let program = self.plan.program();
+        if program.as_bytes().contains(&b'/') {
+            return match rustix::fs::lstat(program) {
+                Err(errno) if is_absent(errno) => self.miss(program, errno),
+                _ => self.enter(program),
+            };
+        }
+        let mut worst = Errno::NOENT;
+        let mut missing = None;
+        for folder in search_path(self.plan).split(|byte| *byte == b':') {
+            let Some(candidate) = candidate(folder, program) else {
+                continue;
+            };
+            // Each try to run something may pass the init, which takes longer.
+            if rustix::fs::stat(&candidate).is_err() {
+                missing = Some(candidate);
+                continue;
+            }
+            let Err(errno) = self.enter(&candidate);
+            match errno {
+                Errno::NOENT | Errno::NOTDIR => {}
+                Errno::ACCESS => worst = errno,
+                errno => return Err(errno),
+            }
+        }
+        match missing {
+            Some(missing) if worst == Errno::NOENT => self.miss(&missing, worst),
+            _ => Err(worst),
+        }
     }
-    let mut worst = Errno::NOENT;
-    let mut missing = None;
-    for folder in search_path(plan).split(|byte| *byte == b':') {
-        let Some(candidate) = candidate(folder, program) else {
-            continue;
+
+    /// Becomes the program, which is on record before.
+    fn enter(&self, program: &CString) -> Result<Infallible, Errno> {
+        let shown = match self.way {
+            Way::InMemory(Pass(shown)) => {
+                self.record(program)?;
+                shown
+            }
+            Way::Copied { .. } => [0; 3],
         };
-        // Each try to run something passes the init, which takes longer.
-        if rustix::fs::stat(&candidate).is_err() {
-            missing = Some(candidate);
-            continue;
-        }
-        let Err(errno) = sys::exec(&candidate, plan.arguments(), plan.environment());
-        match errno {
-            Errno::NOENT | Errno::NOTDIR => {}
-            Errno::ACCESS => worst = errno,
-            errno => return Err(errno),
+        let (arguments, environment) = (self.plan.arguments(), self.plan.environment());
+        sys::exec(program, arguments, environment, shown)
+    }
+
+    /// Has it on record that a program is not there.
+    fn miss(&self, program: &CString, errno: Errno) -> Result<Infallible, Errno> {
+        match self.way {
+            Way::InMemory(_) => {
+                self.observer.count(libc::SYS_execve);
+                Err(errno)
+            }
+            // The init sees this, and has taken our listener by the time that
+            // we end.
+            Way::Copied { .. } => self.enter(program),
         }
     }
-    match missing {
-        // That it is not there is on record then, and the init has taken our
-        // listener by the time that we end.
-        Some(missing) if worst == Errno::NOENT => {
-            sys::exec(&missing, plan.arguments(), plan.environment())
+
+    fn record(&self, program: &CString) -> Result<(), Errno> {
+        if !observe::is_of_interest(self.observer.level(), libc::SYS_execve) {
+            return Ok(());
         }
-        _ => Err(worst),
+        let started = broker::started(program, self.plan.arguments(), self.plan.working_folder());
+        if self.observer.tell(libc::SYS_execve, started, Repeat::Told) {
+            Ok(())
+        } else {
+            Err(Errno::IO)
+        }
     }
+}
+
+/// Nothing that could be run, wherever it may lead.
+fn is_absent(errno: Errno) -> bool {
+    matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::ACCESS)
 }
 
 fn search_path(plan: &Plan) -> Vec<u8> {

@@ -1,31 +1,37 @@
 //! Starting the command's process, and getting the listener of its filter.
 //!
-//! Where calls are only judged, the process runs in the init's memory until it
-//! is the command, and sends the listener. Where they are recorded as well,
-//! every call from the filter on may wait for the init, the sending and the
-//! `execve` among them: then it is a copy that says beforehand which number
-//! its listener will have, and the init takes it from there. Where nobody
-//! judges them there is no listener, and the process says so.
+//! In most cases the process runs in the init's memory, while that waits, until
+//! it is the command, and sends the listener. What it runs it records itself,
+//! and its filter lets it do so with a pass. Where it has to wait for the init,
+//! for a terminal or because every call is recorded, it is a copy. If anything
+//! is recorded, the copy says beforehand which number its listener will have,
+//! and the init takes it from there: every call from the filter on may wait for
+//! the init, the sending and the `execve` among them. Where nobody judges calls
+//! there is no listener, and the process says so.
 
 use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 
 use ringfence_policy::AuditLevel;
-use ringfence_sys::seccomp::Listener;
+use ringfence_sys::seccomp::{Filter, Listener};
 use ringfence_sys::{self as sys, Channel, Child, Errno, Pty, Received};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{DumpableBehavior, PidfdGetfdFlags};
+use rustix::time::Timespec;
 
 use super::child::{self, tell};
 use super::failure::{During, Failure};
-use super::{filters, observe};
+use super::filters;
+use super::observe::{self, Observer, Pass};
 use crate::judge::Judge;
 use crate::plan::Plan;
 use crate::wire::{Event, Step};
 
-/// Between two looks whether the listener is there. Installing a filter takes
-/// a few of these.
-const SHORTLY: rustix::time::Timespec = rustix::time::Timespec {
+/// Looks whether the listener is there, one after the other, that take about as
+/// long as installing a filter.
+const LOOKS: usize = 300;
+/// Between two looks, from then on.
+const SHORTLY: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 20_000,
 };
@@ -34,7 +40,8 @@ const SHORTLY: rustix::time::Timespec = rustix::time::Timespec {
 const PRECISE: u64 = 1000;
 
 /// The filter of the init itself, unless the command would inherit it and has
-/// to get by without: see [`hand_over`].
+/// to get by without: then it is installed when that has begun, before anything
+/// of it is looked at.
 pub(super) fn restrict_init_early(plan: &Plan) -> Result<(), Failure> {
     if observe::sees_refusals(plan.audit_level()) {
         return Ok(());
@@ -43,73 +50,124 @@ pub(super) fn restrict_init_early(plan: &Plan) -> Result<(), Failure> {
     sys::seccomp::install(&hardening).during(Step::Filter)
 }
 
+/// How the command's process comes to be.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Way {
+    /// In the init's memory, to become the command with this pass.
+    InMemory(Pass),
+    /// As a copy, with whether anything of it is recorded.
+    Copied { is_recorded: bool },
+}
+
+impl Way {
+    fn choose(plan: &Plan, has_terminal: bool) -> Result<Self, Errno> {
+        let level = plan.audit_level();
+        // One that waits for us cannot be waited for.
+        if has_terminal || level == AuditLevel::All {
+            let is_recorded = level > AuditLevel::Off;
+            return Ok(Self::Copied { is_recorded });
+        }
+        Pass::new().map(Self::InMemory)
+    }
+}
+
+/// The command's process, what it says, and how it came to be.
+pub(super) struct Begun {
+    pub(super) process: Child,
+    pub(super) says: Channel,
+    way: Way,
+}
+
 /// Makes the command's process.
-pub(super) fn start_command(plan: &Plan, pty: Option<&Pty>) -> Result<(Child, Channel), Failure> {
-    let (ours, theirs) = Channel::pair().during(Step::Channel)?;
+pub(super) fn start_command(
+    plan: &Plan,
+    pty: Option<&Pty>,
+    observer: &Observer,
+) -> Result<Begun, Failure> {
+    let (says, theirs) = Channel::pair().during(Step::Channel)?;
     let slave = pty.map(|pty| &pty.slave);
-    let start = || child::run(plan, slave, &theirs);
-    // One that waits for us cannot be waited for.
-    let waits_for_us = pty.is_some() || plan.audit_level() > AuditLevel::Off;
-    let command = if waits_for_us {
-        sys::fork_beside(start)
-    } else {
-        sys::spawn_to_exec(start)
+    let way = Way::choose(plan, pty.is_some()).during(Step::Fork)?;
+    let start = || child::run(plan, slave, &theirs, way, observer);
+    let process = match way {
+        Way::InMemory(_) => sys::spawn_to_exec(start),
+        Way::Copied { .. } => sys::fork_beside(start),
     };
-    Ok((command.during(Step::Fork)?, ours))
+    Ok(Begun {
+        process: process.during(Step::Fork)?,
+        says,
+        way,
+    })
 }
 
 /// Gives the command's process its terminal and takes its listener, if it has
-/// one. From here on the init is restricted, and the command runs.
+/// one. From here on the init is restricted. It has not looked at anything of
+/// the command's before.
 pub(super) fn hand_over(
     plan: &Plan,
-    command: &Child,
-    from_command: &Channel,
+    begun: &Begun,
     pty: Option<&Pty>,
 ) -> Result<Option<Listener>, Failure> {
+    let Begun { process, says, way } = begun;
     let give_terminal = || match pty {
-        Some(pty) => rustix::termios::tcsetpgrp(&pty.slave, command.pid).during(Step::Terminal),
+        Some(pty) => rustix::termios::tcsetpgrp(&pty.slave, process.pid).during(Step::Terminal),
         None => Ok(()),
     };
-    let go = || from_command.send(b"go", &[]).during(Step::Channel);
-    if plan.audit_level() == AuditLevel::Off {
-        let listener = receive_listener(plan, from_command)?;
-        give_terminal()?;
-        if pty.is_some() {
-            go()?;
+    match way {
+        Way::InMemory(_) => {
+            let listener = receive_listener(plan, says)?;
+            restrict_init_late(plan)?;
+            Ok(listener)
         }
-        return Ok(listener);
+        Way::Copied { is_recorded: false } => {
+            let listener = receive_listener(plan, says)?;
+            give_terminal()?;
+            says.send(b"go", &[]).during(Step::Channel)?;
+            Ok(listener)
+        }
+        Way::Copied { is_recorded: true } => {
+            let number = receive_number(says)?;
+            give_terminal()?;
+            // While the command's process installs its own. What it runs waits
+            // until its listener is served, which is after all this.
+            restrict_init_late(plan)?;
+            // The kernel may be late by more than what is waited for next,
+            // unless told not to.
+            rustix::thread::set_current_timer_slack(NonZeroU64::new(PRECISE))
+                .during(Step::Listener)?;
+            take_listener(process, says, number).map(Some)
+        }
     }
-    // While the command's process prepares itself, and then while it installs
-    // its own. What it runs waits until its listener is served, which is after
-    // all this.
-    let hardening = observe::sees_refusals(plan.audit_level()).then(filters::hardening);
-    let hardening = hardening.map(|filter| filter.assemble()).transpose();
-    let hardening = hardening.during(Step::Filter)?;
-    let number = receive_number(from_command)?;
-    give_terminal()?;
-    go()?;
-    if let Some(hardening) = &hardening {
-        sys::seccomp::install(hardening).during(Step::Filter)?;
+}
+
+/// The same as [`restrict_init_early`], where that was left.
+fn restrict_init_late(plan: &Plan) -> Result<(), Failure> {
+    if !observe::sees_refusals(plan.audit_level()) {
+        return Ok(());
     }
-    // The kernel may be late by more than what is waited for next, unless told
-    // not to.
-    rustix::thread::set_current_timer_slack(NonZeroU64::new(PRECISE)).during(Step::Listener)?;
-    take_listener(command, from_command, number).map(Some)
+    let hardening = filters::hardening().assemble().during(Step::Filter)?;
+    sys::seccomp::install(&hardening).during(Step::Filter)
 }
 
 /// The command's side: installs its filter and lets the init have the
 /// listener, if there is one.
-pub(super) fn install(plan: &Plan, channel: &Channel, has_terminal: bool) -> Result<(), Failure> {
-    if plan.audit_level() == AuditLevel::Off {
-        let listener = install_unseen(plan)?;
-        let listener = listener.as_ref().map(AsFd::as_fd);
-        tell(channel, &Event::Restricted, listener.as_slice()).during(Step::Channel)?;
-        if has_terminal {
-            // Until it is ours.
-            channel.receive().during(Step::Channel)?;
+pub(super) fn install(plan: &Plan, channel: &Channel, way: Way) -> Result<(), Failure> {
+    let filter = match way {
+        Way::InMemory(pass) => observe::of_command_with(plan.audit_level(), pass),
+        Way::Copied { .. } => observe::of_command(plan.audit_level()),
+    };
+    match way {
+        Way::Copied { is_recorded: true } => install_told(&filter, channel),
+        Way::Copied { is_recorded: false } => {
+            install_and_send(plan, &filter, channel)?;
+            // Until the terminal is ours.
+            channel.receive().map(drop).during(Step::Channel)
         }
-        return Ok(());
+        Way::InMemory(_) => install_and_send(plan, &filter, channel),
     }
+}
+
+/// Says which number the listener will have before there is one.
+fn install_told(filter: &Filter, channel: &Channel) -> Result<(), Failure> {
     // Or the init may not take anything from a copy of itself. Nobody else is
     // there yet, and `execve` does the same.
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable).during(Step::Session)?;
@@ -117,19 +175,16 @@ pub(super) fn install(plan: &Plan, channel: &Channel, has_terminal: bool) -> Res
     channel
         .send(&number.to_ne_bytes(), &[])
         .during(Step::Channel)?;
-    let filter = observe::of_command(plan.audit_level()).assemble();
-    let filter = filter.during(Step::Listener)?;
-    channel.receive().during(Step::Channel)?;
+    let filter = filter.assemble().during(Step::Listener)?;
     let listener = sys::seccomp::install_with_listener(&filter).during(Step::Listener)?;
     // It is closed by `execve`, when the init has it.
     std::mem::forget(listener);
     Ok(())
 }
 
-/// The filter of a command of whose calls nothing is recorded.
-fn install_unseen(plan: &Plan) -> Result<Option<Listener>, Failure> {
-    match plan.judge() {
-        Judge::Init => observe::of_command(AuditLevel::Off)
+fn install_and_send(plan: &Plan, filter: &Filter, channel: &Channel) -> Result<(), Failure> {
+    let listener = match plan.judge() {
+        Judge::Init => filter
             .assemble()
             .and_then(|filter| sys::seccomp::install_with_listener(&filter))
             .map(Some)
@@ -139,7 +194,9 @@ fn install_unseen(plan: &Plan) -> Result<Option<Listener>, Failure> {
             .and_then(|filter| sys::seccomp::install(&filter))
             .map(|()| None)
             .during(Step::Filter),
-    }
+    }?;
+    let listener = listener.as_ref().map(AsFd::as_fd);
+    tell(channel, &Event::Restricted, listener.as_slice()).during(Step::Channel)
 }
 
 /// The number that the next new descriptor gets.
@@ -164,7 +221,7 @@ fn take_listener(
     from_command: &Channel,
     number: i32,
 ) -> Result<Listener, Failure> {
-    loop {
+    for look in 0usize.. {
         let flags = PidfdGetfdFlags::empty();
         match rustix::process::pidfd_getfd(&command.pidfd, number, flags) {
             Ok(listener) => return Ok(Listener::new(listener)),
@@ -172,11 +229,17 @@ fn take_listener(
             Err(Errno::BADF) => {}
             Err(errno) => return Err(why_not(from_command, errno)),
         }
+        let wait = if look < LOOKS {
+            Timespec::default()
+        } else {
+            SHORTLY
+        };
         let mut fds = [PollFd::new(from_command, PollFlags::IN)];
-        if rustix::event::poll(&mut fds, Some(&SHORTLY)).is_ok_and(|ready| ready > 0) {
-            return Err(why_not(from_command, Errno::PIPE));
+        if rustix::event::poll(&mut fds, Some(&wait)).is_ok_and(|ready| ready > 0) {
+            break;
         }
     }
+    Err(why_not(from_command, Errno::PIPE))
 }
 
 /// Why there is no listener: what the command's process said, maybe before it

@@ -99,9 +99,9 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
     // As it is before anything is written.
     let storage = limited_storage(plan)?;
     score.as_mut().map(OomScore::raise);
-    let (command, from_command) = handover::start_command(plan, pty.as_ref())?;
+    let begun = handover::start_command(plan, pty.as_ref(), &observer)?;
     score.as_mut().map(OomScore::restore);
-    let listener = handover::hand_over(plan, &command, &from_command, pty.as_ref())?;
+    let listener = handover::hand_over(plan, &begun, pty.as_ref())?;
     let master = pty.as_ref().map(|pty| pty.master.as_fd());
     tell(supervisor, &Event::Started, master.as_slice()).during(Step::Channel)?;
     drop(pty);
@@ -118,8 +118,8 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
     };
     Ok(Life::new(Parts {
         supervisor,
-        command,
-        from_command,
+        command: begun.process,
+        from_command: begun.says,
         signals,
         desk,
         watchdog,

@@ -33,6 +33,7 @@ use ringfence_sys::{self as sys, Channel, Errno, UnixDiag};
 use rustix::event::{PollFd, PollFlags};
 
 use self::caller::{Caller, Spot, path_of};
+pub(super) use self::programs::started;
 pub(super) use self::roots::Roots;
 use self::seen::{Record, Subject};
 use self::worker::Workers;

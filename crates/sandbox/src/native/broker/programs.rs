@@ -1,6 +1,7 @@
 //! Programs that are started: which, with which words, and whether they are
 //! there at all.
 
+use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -10,9 +11,10 @@ use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
 
 use super::caller::{CURRENT_FOLDER, Caller, as_descriptor};
 use super::seen::{CUT, LONGEST_PATH, Record, text, whole_path};
-use crate::native::observe::Repeat;
-use crate::observation::Action;
-use crate::sensitive::as_path;
+use crate::native::calls;
+use crate::native::observe::{self, Repeat};
+use crate::observation::{Action, Observation, Outcome};
+use crate::sensitive::{as_path, without_dots};
 
 /// The most words of a program's arguments, and bytes of all together.
 const MOST_WORDS: usize = 64;
@@ -82,6 +84,56 @@ pub(super) fn program(caller: &Caller<'_>, at: (u64, u64), argv: u64, flags: u64
     record.observation.argv = words(caller, argv);
     record.repeat = Repeat::Told;
     record
+}
+
+/// The calling process, as it is about to become the command: as if its call had
+/// come here.
+pub(in crate::native) fn started(
+    program: &CStr,
+    arguments: &[CString],
+    folder: &Path,
+) -> Observation {
+    let path = as_path(program.to_bytes());
+    let whole = if path.is_absolute() {
+        path.to_path_buf()
+    } else {
+        without_dots(&folder.join(path))
+    };
+    let own = own_part(&whole).map(|rest| format!("/proc/self/{rest}"));
+    let own = own.and_then(|link| rustix::fs::readlink(link, Vec::new()).ok());
+    let own = own.map(|target| text(target.as_bytes()));
+    Observation {
+        time: observe::now(),
+        pid: rustix::process::getpid().as_raw_pid(),
+        call: calls::name(usize::try_from(libc::SYS_execve).unwrap_or(usize::MAX)),
+        action: Action::Exec,
+        paths: std::iter::once(text(whole.as_os_str().as_bytes()))
+            .chain(own)
+            .collect(),
+        argv: cut(arguments),
+        outcome: Outcome::Continued,
+        rule: None,
+    }
+}
+
+/// The words, or as much of them as is kept.
+fn cut(arguments: &[CString]) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut left = MOST_OF_WORDS;
+    for word in arguments {
+        let word = word.as_bytes();
+        let kept = &word[..word.len().min(left)];
+        let is_one_more = words.len() == MOST_WORDS;
+        if !is_one_more {
+            words.push(String::from_utf8_lossy(kept).into_owned());
+        }
+        if is_one_more || kept.len() < word.len() {
+            words.push(CUT.to_owned());
+            break;
+        }
+        left -= kept.len();
+    }
+    words
 }
 
 /// The path of a program, and where it leads if only the caller can tell.
@@ -154,6 +206,37 @@ fn words(caller: &Caller<'_>, argv: u64) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn arguments(words: &[&str]) -> Vec<CString> {
+        let words = words.iter();
+        words.map(|word| CString::new(*word).unwrap()).collect()
+    }
+
+    #[test]
+    fn what_is_kept_of_words_is_bounded_and_the_rest_told() {
+        assert_eq!(cut(&arguments(&["sh", "", "-c"])), ["sh", "", "-c"]);
+        assert_eq!(cut(&arguments(&["x"; MOST_WORDS])).len(), MOST_WORDS);
+        let many = cut(&arguments(&["x"; MOST_WORDS + 5]));
+        assert_eq!(
+            (many.len(), many[MOST_WORDS].as_str()),
+            (MOST_WORDS + 1, CUT)
+        );
+        let long = "y".repeat(MOST_OF_WORDS);
+        assert_eq!(cut(&arguments(&[&long])), [long.as_str()]);
+        assert_eq!(cut(&arguments(&["a", &long])), ["a", &long[1..], CUT]);
+    }
+
+    #[test]
+    fn a_program_is_told_by_its_whole_path() {
+        let told = |program: &str| {
+            let program = CString::new(program).unwrap();
+            started(&program, &[], Path::new("/w/d")).paths
+        };
+        assert_eq!(told("/bin/sh"), ["/bin/sh"]);
+        assert_eq!(told("../x/./y"), ["/w/x/y"]);
+        let own = std::env::current_exe().unwrap().display().to_string();
+        assert_eq!(told("/proc/self/exe"), ["/proc/self/exe", own.as_str()]);
+    }
 
     #[test]
     fn own_links_are_known_by_their_path() {

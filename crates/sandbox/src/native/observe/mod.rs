@@ -5,5 +5,7 @@ mod filter;
 mod log;
 
 pub(super) use action::{Detail, about, about_files};
-pub(super) use filter::{ATTACH, SEIZE, TRACE_ME, is_of_interest, of_command, sees_refusals};
+pub(super) use filter::{
+    ATTACH, Pass, SEIZE, TRACE_ME, is_of_interest, of_command, of_command_with, sees_refusals,
+};
 pub(super) use log::{Observer, Repeat, now};

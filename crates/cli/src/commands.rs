@@ -22,6 +22,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{Args, Command};
+use ringfence_sandbox::Cradle;
 
 use crate::error::{COULD_NOT_START, Failure};
 
@@ -115,8 +116,10 @@ pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
 }
 
 fn run_main(words: Vec<OsString>) -> ExitCode {
+    // Before anything else, all of which it is made beside.
+    let cradle = Cradle::prepare();
     match parse::<run::RunArgs>("run", words) {
-        Ok(arguments) => run::main(arguments),
+        Ok(arguments) => run::main(arguments, cradle),
         Err(error) => usage("run", &error, COULD_NOT_START),
     }
 }

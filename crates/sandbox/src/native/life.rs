@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use ringfence_sys::{self as sys, Channel, Child, Errno, Reaped, Received, SignalQueue};
 use rustix::event::{PollFd, PollFlags};
-use rustix::process::Signal;
+use rustix::process::{Signal, WaitOptions};
 
 use super::child::tell;
 use super::desk::Desk;
@@ -282,8 +282,10 @@ impl<'a> Life<'a> {
     /// The command is over: end what it left running, and report.
     fn end(mut self) -> i32 {
         self.hear_command();
-        kill_everything();
-        reap_everything();
+        if !is_alone() {
+            kill_everything();
+            reap_everything();
+        }
         if let Some(observer) = self.desk.observer() {
             observer.finish();
         }
@@ -327,6 +329,15 @@ fn until(deadline: Instant) -> rustix::time::Timespec {
     }
 }
 
+/// Whether nobody else is left: everyone inside whose parent is gone is a child
+/// of the first process, which we are.
+fn is_alone() -> bool {
+    matches!(
+        rustix::process::wait(WaitOptions::NOHANG),
+        Err(Errno::CHILD)
+    )
+}
+
 fn kill_everything() {
     signal_everything(Signal::KILL);
 }
@@ -337,5 +348,5 @@ fn signal_everything(signal: Signal) {
 }
 
 fn reap_everything() {
-    while rustix::process::wait(rustix::process::WaitOptions::empty()).is_ok() {}
+    while rustix::process::wait(WaitOptions::empty()).is_ok() {}
 }

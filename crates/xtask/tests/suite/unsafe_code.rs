@@ -34,15 +34,16 @@ fn letting_in(sources: &[Source]) -> Vec<String> {
         .collect()
 }
 
-/// `src/lib.rs`, `src/main.rs` and `src/bin/*.rs` of a crate.
+/// `build.rs`, `src/lib.rs`, `src/main.rs` and `src/bin/*.rs` of a crate.
 fn is_crate_root(path: &str) -> bool {
     let Some((_, file)) = path
         .strip_prefix("crates/")
-        .and_then(|path| path.split_once("/src/"))
+        .and_then(|path| path.split_once('/'))
     else {
         return false;
     };
-    file == "lib.rs" || file == "main.rs" || (file.starts_with("bin/") && is_rust(file))
+    matches!(file, "build.rs" | "src/lib.rs" | "src/main.rs")
+        || (file.starts_with("src/bin/") && is_rust(file))
 }
 
 fn is_rust(path: &str) -> bool {
@@ -75,10 +76,11 @@ fn a_crate_root_without_the_line_is_seen() {
         Source::new("crates/audit/src/lib.rs", "// #![forbid(unsafe_code)]\n"),
         Source::new("crates/cli/src/main.rs", "fn main() {}\n"),
         Source::new("crates/cli/src/bin/other.rs", ""),
+        Source::new("crates/cli/build.rs", ""),
         Source::new("crates/sys/src/lib.rs", ""),
         Source::new("crates/policy/src/host.rs", ""),
     ];
-    assert_eq!(not_forbidding(&sources).len(), 3);
+    assert_eq!(not_forbidding(&sources).len(), 4);
 }
 
 #[test]

@@ -213,13 +213,14 @@ impl Plan {
         // Waited for at the end. When something else fails, what was made for it
         // is gone again.
         let limits = hold_limits(&request, ids);
-        let files = files::survey(
+        let mut files = files::survey(
             policy.filesystem(),
             request.host,
             request.working_folder,
             request.untouchable,
             request.judge,
         )?;
+        let mut listings = std::mem::take(&mut files.listings);
         let guard = files.guard(policy.filesystem())?;
         let sensitive = files.sensitive(policy.filesystem());
         let identity = Identity {
@@ -258,7 +259,7 @@ impl Plan {
             ),
             late,
             landlock: (request.host.landlock_abi > 0)
-                .then(|| layout::landlock_rules(&files, &made)),
+                .then(|| layout::landlock_rules(&files, &mut listings, &made)),
             view: layout::view(&files, &ids, request.host, made)?,
             network,
             landlock_abi: request.host.landlock_abi,

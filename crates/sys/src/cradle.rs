@@ -64,8 +64,9 @@ pub struct Cradle {
 #[derive(Debug)]
 struct Shared {
     parent: Pid,
-    /// Where we may run, as far as it can be told.
+    /// Where we may run, as far as it can be told, and where we ran.
     processors: Option<CpuSet>,
+    processor: usize,
     /// Says that there is a request.
     asked: OwnedFd,
     /// Says that there is a user namespace, and then that the request was
@@ -106,6 +107,7 @@ impl Cradle {
         let shared = Arc::new(Shared {
             parent: rustix::process::getpid(),
             processors: processors::allowed(),
+            processor: processors::current(),
             asked: eventfd(0, EventfdFlags::CLOEXEC)?,
             answered: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE)?,
             failed: AtomicI32::new(0),
@@ -261,6 +263,9 @@ impl Drop for Cradle {
 extern "C" fn hold(shared: *mut c_void) -> c_int {
     // SAFETY: the process that made us keeps it until we are reaped.
     let shared = unsafe { &*shared.cast::<Shared>() };
+    if let Some(processors) = &shared.processors {
+        processors::leave(shared.processor, processors);
+    }
     shared.note(make_user_namespace());
     // From now on its ids can be mapped.
     shared.answer();

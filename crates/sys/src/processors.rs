@@ -25,6 +25,19 @@ pub(crate) fn move_process_away(process: Pid, allowed: &CpuSet) {
     }
 }
 
+/// The processor that we are on.
+pub(crate) fn current() -> usize {
+    sched_getcpu()
+}
+
+/// Takes the calling process, which was just made, off its maker's processor,
+/// where it began before that could move it away. Leaves `errno` alone.
+pub(crate) fn leave(makers: usize, allowed: &CpuSet) {
+    if let Some(others) = others(*allowed).filter(|_| sched_getcpu() == makers) {
+        let _ = sched_setaffinity(None, &others);
+    }
+}
+
 /// As [`move_process_away`], for a thread that has not ended: of one that has,
 /// the C library would mean us.
 pub(crate) fn move_thread_away(thread: libc::pthread_t, allowed: &CpuSet) {

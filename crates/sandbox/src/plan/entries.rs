@@ -44,19 +44,24 @@ pub(super) fn each(
     Ok(())
 }
 
-/// The names in a folder, unless there are more than `most`.
-pub(super) fn names(folder: &Path, most: usize) -> Result<Option<Vec<OsString>>, Errno> {
-    let mut names = Vec::new();
+/// The entries of a folder, unless there are more than `most`.
+pub(super) fn list(folder: &Path, most: usize) -> Result<Option<Vec<(OsString, FileType)>>, Errno> {
+    let mut entries = Vec::new();
     let mut is_all = true;
-    each(folder, |name, _| {
-        is_all = names.len() < most;
+    each(folder, |name, kind| {
+        is_all = entries.len() < most;
         if !is_all {
             return ControlFlow::Break(());
         }
-        names.push(name.to_owned());
+        entries.push((name.to_owned(), kind));
         ControlFlow::Continue(())
     })?;
-    Ok(is_all.then_some(names))
+    Ok(is_all.then_some(entries))
+}
+
+/// Whether it is something else than a link, as far as that is known.
+pub(super) fn is_no_link(kind: FileType) -> bool {
+    !matches!(kind, FileType::Symlink | FileType::Unknown)
 }
 
 /// The paths of what is in a folder, links left out. As much of it as can be
@@ -64,7 +69,7 @@ pub(super) fn names(folder: &Path, most: usize) -> Result<Option<Vec<OsString>>,
 pub(super) fn without_links(folder: &Path) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     let _ = each(folder, |name, kind| {
-        if !matches!(kind, FileType::Symlink | FileType::Unknown) {
+        if is_no_link(kind) {
             paths.push(folder.join(name));
         }
         ControlFlow::Continue(())
@@ -84,11 +89,12 @@ mod tests {
         for name in &made {
             std::fs::write(folder.path().join(name), "").unwrap();
         }
-        let mut seen = names(folder.path(), 100).unwrap().unwrap();
+        let seen = list(folder.path(), 100).unwrap().unwrap();
+        let mut seen: Vec<_> = seen.into_iter().map(|(name, _)| name).collect();
         made.sort();
         seen.sort();
         assert_eq!(seen, made);
-        assert_eq!(names(folder.path(), 99), Ok(None));
+        assert_eq!(list(folder.path(), 99), Ok(None));
     }
 
     #[test]
@@ -102,6 +108,6 @@ mod tests {
         seen.sort();
         assert_eq!(seen, [at("file"), at("folder")]);
         assert!(without_links(&at("file")).is_empty());
-        assert_eq!(names(&at("none"), 1), Err(Errno::NOENT));
+        assert_eq!(list(&at("none"), 1), Err(Errno::NOENT));
     }
 }

@@ -47,6 +47,8 @@ pub(super) struct Files {
     pub(super) frozen: Vec<PathBuf>,
     /// Paths that the policy denies writing.
     denied: Vec<PathBuf>,
+    /// The folders that were looked into.
+    pub(super) listings: Listings,
 }
 
 /// Looks at the file system. Places that do not exist are left out: there is
@@ -61,7 +63,8 @@ pub(super) fn survey(
     let private = private_folders(rules, judge);
     let working_place = working_place(working_folder, &private)?;
     let writable = writable_places(rules, &working_place, &private)?;
-    let (shown, hidden) = reading(rules, &host.home, &private)?;
+    let mut listings = Listings::default();
+    let (shown, hidden) = reading(rules, &host.home, &private, &mut listings)?;
     for path in literals(&rules.read_allow) {
         if let Some(place) = Place::find(path)? {
             refuse_link_below(&working_place.path, path, &place)?;
@@ -102,6 +105,7 @@ pub(super) fn survey(
         private,
         frozen: Vec::new(),
         denied,
+        listings,
     };
     files.guard_existing(rules);
     Ok(files)
@@ -211,10 +215,11 @@ fn reading(
     rules: &Filesystem,
     home: &Path,
     private: &[&Path],
+    listings: &mut Listings,
 ) -> Result<(Vec<Place>, Vec<Place>), PlanError> {
-    let mut shown = places(&rules.read_allow, home, private)?;
+    let mut shown = places(&rules.read_allow, home, private, listings)?;
     shown.retain(|place| !private.contains(&place.path.as_path()));
-    let mut hidden = places(&rules.read_deny, home, private)?;
+    let mut hidden = places(&rules.read_deny, home, private, listings)?;
     hidden.retain(|place| !shown.iter().any(|other| other.path == place.path));
     Ok((shown, hidden))
 }
@@ -243,10 +248,10 @@ fn places(
     rules: &[Sourced<PathRule>],
     home: &Path,
     private: &[&Path],
+    listings: &mut Listings,
 ) -> Result<Vec<Place>, PlanError> {
     let mut found: Vec<Place> = Vec::new();
     let mut known = HashSet::new();
-    let mut listings = Listings::default();
     for rule in rules {
         let paths = match &rule.value {
             PathRule::Literal(path) => parts_of_root(path, private),
@@ -368,7 +373,7 @@ impl Files {
             .filter(|path| path.exists() && !path.is_symlink())
             .cloned()
             .collect();
-        let mut listings = Listings::default();
+        let listings = &mut self.listings;
         for place in self.writable.iter().filter(|place| place.is_folder) {
             for name in rules.protect.iter().map(|name| &name.value) {
                 match name {

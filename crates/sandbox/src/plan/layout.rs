@@ -10,10 +10,10 @@ use ringfence_policy::{Environment, ReadScope};
 use ringfence_sys::{FsAccess, MountedAt};
 use rustix::fs::Access;
 
-use super::entries;
 use super::error::PlanError;
 use super::files::Files;
 use super::ids::{Ids, USER_NAME};
+use super::listing::Listings;
 use crate::host::Host;
 use crate::view::{Base, Content, Overlay, Place, View};
 
@@ -335,7 +335,11 @@ pub(super) fn temporary_folder(rules: &Environment, files: &Files) -> Option<Ove
 }
 
 /// What Landlock grants, as a second layer under the mounts.
-pub(super) fn landlock_rules(files: &Files, made: &[Overlay]) -> Vec<(PathBuf, FsAccess)> {
+pub(super) fn landlock_rules(
+    files: &Files,
+    listings: &mut Listings,
+    made: &[Overlay],
+) -> Vec<(PathBuf, FsAccess)> {
     let mut rules = vec![
         (PathBuf::from("/"), FsAccess::List),
         (PathBuf::from("/dev"), FsAccess::Device),
@@ -349,13 +353,13 @@ pub(super) fn landlock_rules(files: &Files, made: &[Overlay]) -> Vec<(PathBuf, F
     );
     let hidden = HiddenPaths::new(&files.fragile);
     rules.extend(
-        readable(files, &hidden)
+        readable(files, listings, &hidden)
             .into_iter()
             .map(|path| (path, FsAccess::Read)),
     );
     for place in &files.shown {
         let mut granted = Vec::new();
-        grant_around(&place.path, &hidden, &mut granted);
+        grant_around(&place.path, listings, &hidden, &mut granted);
         rules.extend(granted.into_iter().map(|path| (path, FsAccess::Read)));
     }
     rules.extend(
@@ -371,19 +375,24 @@ pub(super) fn landlock_rules(files: &Files, made: &[Overlay]) -> Vec<(PathBuf, F
     rules
 }
 
-fn readable(files: &Files, hidden: &HiddenPaths<'_>) -> Vec<PathBuf> {
+fn readable(files: &Files, listings: &mut Listings, hidden: &HiddenPaths<'_>) -> Vec<PathBuf> {
     if files.scope == ReadScope::System {
         let mut roots: Vec<_> = SYSTEM_FOLDERS.iter().map(PathBuf::from).collect();
         roots.extend([PathBuf::from("/proc"), files.working_folder.clone()]);
         return roots;
     }
     let mut granted = Vec::new();
-    grant_around(Path::new("/"), hidden, &mut granted);
+    grant_around(Path::new("/"), listings, hidden, &mut granted);
     granted
 }
 
 /// Grants `folder`, or its parts if a hidden path lies somewhere in it.
-fn grant_around(folder: &Path, hidden: &HiddenPaths<'_>, granted: &mut Vec<PathBuf>) {
+fn grant_around(
+    folder: &Path,
+    listings: &mut Listings,
+    hidden: &HiddenPaths<'_>,
+    granted: &mut Vec<PathBuf>,
+) {
     if hidden.paths.contains(folder.as_os_str()) {
         return;
     }
@@ -391,8 +400,8 @@ fn grant_around(folder: &Path, hidden: &HiddenPaths<'_>, granted: &mut Vec<PathB
         granted.push(folder.to_path_buf());
         return;
     }
-    for entry in entries::without_links(folder) {
-        grant_around(&entry, hidden, granted);
+    for entry in listings.without_links(folder) {
+        grant_around(&entry, listings, hidden, granted);
     }
 }
 
@@ -440,7 +449,12 @@ mod tests {
         }
         let secrets = ["secret", "sub/secret"].map(|name| folder.path().join(name));
         let mut granted = Vec::new();
-        grant_around(folder.path(), &HiddenPaths::new(&secrets), &mut granted);
+        grant_around(
+            folder.path(),
+            &mut Listings::default(),
+            &HiddenPaths::new(&secrets),
+            &mut granted,
+        );
         granted.sort();
         assert_eq!(
             granted,

@@ -1,10 +1,12 @@
-//! Folders read once, to see which of many names are not in them.
+//! Folders read once, to see which of many names are not in them, and what
+//! else is.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ringfence_sys::Errno;
+use rustix::fs::FileType;
 
 use super::entries;
 
@@ -13,13 +15,15 @@ use super::entries;
 const MOST_ENTRIES: usize = 256;
 
 /// What is in the folders asked about.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Listings(HashMap<OsString, Listing>);
 
+#[derive(Debug)]
 enum Listing {
     /// Nothing is there.
     Absent,
-    Entries(HashSet<OsString>),
+    /// By name.
+    Entries(Vec<(OsString, FileType)>),
     /// Too large, or not readable.
     Unknown,
 }
@@ -31,30 +35,55 @@ impl Listings {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             return true;
         };
+        match self.of(folder) {
+            Listing::Absent => false,
+            Listing::Entries(entries) => {
+                let found = entries.binary_search_by(|(known, _)| known.as_os_str().cmp(name));
+                found.is_ok()
+            }
+            Listing::Unknown => true,
+        }
+    }
+
+    /// The paths of what is in a folder, links left out. As much of it as can
+    /// be read.
+    pub(super) fn without_links(&mut self, folder: &Path) -> Vec<PathBuf> {
+        match self.of(folder) {
+            Listing::Absent => Vec::new(),
+            Listing::Entries(entries) => {
+                let entries = entries
+                    .iter()
+                    .filter(|(_, kind)| entries::is_no_link(*kind));
+                entries.map(|(name, _)| folder.join(name)).collect()
+            }
+            Listing::Unknown => entries::without_links(folder),
+        }
+    }
+
+    fn of(&mut self, folder: &Path) -> &Listing {
         let key = folder.as_os_str();
         if !self.0.contains_key(key) {
             let listing = self.read(folder);
             self.0.insert(key.to_owned(), listing);
         }
-        match &self.0[key] {
-            Listing::Absent => false,
-            Listing::Entries(names) => names.contains(name),
-            Listing::Unknown => true,
-        }
+        &self.0[key]
     }
 
-    fn read(&mut self, folder: &Path) -> Listing {
+    fn read(&self, folder: &Path) -> Listing {
         // The folder above may tell already.
         let above = folder
             .parent()
             .and_then(|above| self.0.get(above.as_os_str()));
-        if let (Some(Listing::Entries(names)), Some(name)) = (above, folder.file_name())
-            && !names.contains(name)
+        if let (Some(Listing::Entries(entries)), Some(name)) = (above, folder.file_name())
+            && !entries.iter().any(|(known, _)| known == name)
         {
             return Listing::Absent;
         }
-        match entries::names(folder, MOST_ENTRIES) {
-            Ok(Some(names)) => Listing::Entries(names.into_iter().collect()),
+        match entries::list(folder, MOST_ENTRIES) {
+            Ok(Some(mut entries)) => {
+                entries.sort_unstable_by(|(one, _), (another, _)| one.cmp(another));
+                Listing::Entries(entries)
+            }
             Err(Errno::NOENT) => Listing::Absent,
             Ok(None) | Err(_) => Listing::Unknown,
         }
@@ -78,11 +107,28 @@ mod tests {
     }
 
     #[test]
-    fn a_large_folder_is_not_read_to_its_end() {
+    fn a_large_folder_is_not_read_to_its_end_to_look_for_a_name() {
         let folder = tempfile::tempdir().unwrap();
         for n in 0..=MOST_ENTRIES {
             std::fs::write(folder.path().join(n.to_string()), "").unwrap();
         }
-        assert!(Listings::default().may_have(&folder.path().join("none")));
+        let mut listings = Listings::default();
+        assert!(listings.may_have(&folder.path().join("none")));
+        let all = listings.without_links(folder.path());
+        assert_eq!(all.len(), MOST_ENTRIES + 1);
+    }
+
+    #[test]
+    fn what_is_in_a_folder_is_told_without_links() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in ["b", "a"] {
+            std::fs::write(at(name), "").unwrap();
+        }
+        std::os::unix::fs::symlink("a", at("link")).unwrap();
+        let mut listings = Listings::default();
+        assert_eq!(listings.without_links(folder.path()), [at("a"), at("b")]);
+        assert!(listings.may_have(&at("link")));
+        assert!(listings.without_links(&at("none")).is_empty());
     }
 }

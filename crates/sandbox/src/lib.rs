@@ -13,6 +13,7 @@ mod host;
 mod judge;
 mod limits;
 mod mappings;
+mod mount_table;
 mod native;
 mod network;
 mod observation;

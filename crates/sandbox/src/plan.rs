@@ -40,6 +40,7 @@ use crate::guard::Guard;
 use crate::host::Host;
 use crate::judge::Judge;
 use crate::limits::LimitPlan;
+use crate::mount_table::MountTable;
 use crate::proxy::{self, ProxyUser};
 use crate::sensitive::SensitivePlaces;
 use crate::trust::{self, TrustPlan};
@@ -210,9 +211,16 @@ impl Plan {
         // Before the next, beside which it must not be changed.
         let umask = current_umask();
         let ids = Ids::choose(request.host);
-        // Waited for at the end. When something else fails, what was made for it
-        // is gone again.
-        let limits = hold_limits(&request, ids);
+        let mounts = MountTable::read();
+        // It takes the kernel a while: waited for at the end. When something
+        // else fails, what was made for it is gone again.
+        let limits = Beside::start(LimitPlan::chooser(
+            policy.limits(),
+            request.host,
+            request.weaker,
+            &mounts,
+            request.cradle,
+        ));
         let mut files = files::survey(
             policy.filesystem(),
             request.host,
@@ -249,6 +257,10 @@ impl Plan {
             trust,
             &mut late,
         )?);
+        if ids.mapped_by_supervisor {
+            let owner = (request.host.uid, request.host.gid);
+            request.cradle.map(ids.map, owner);
+        }
         Ok(Self {
             environment: environment::build(
                 policy.environment(),
@@ -260,7 +272,7 @@ impl Plan {
             late,
             landlock: (request.host.landlock_abi > 0)
                 .then(|| layout::landlock_rules(&files, &mut listings, &made)),
-            view: layout::view(&files, &ids, request.host, made)?,
+            view: layout::view(&files, &ids, request.host, &mounts, made)?,
             network,
             landlock_abi: request.host.landlock_abi,
             working_folder: files.working_folder,
@@ -452,22 +464,6 @@ impl Plan {
     pub(crate) fn use_own_id(&mut self) {
         self.ids.use_own_id();
     }
-}
-
-/// Has what takes the kernel a while done beside the rest: the group that holds
-/// the limits, and the mapping of ids that are not the starter's own.
-fn hold_limits(request: &PlanRequest<'_>, ids: Ids) -> Beside<Result<LimitPlan, PlanError>> {
-    let limits = request.policy.limits();
-    let choose = LimitPlan::chooser(limits, request.host, request.weaker, request.cradle);
-    let cradle = request.cradle.clone();
-    let owner = (request.host.uid, request.host.gid);
-    Beside::start(move || {
-        let limits = choose();
-        if ids.mapped_by_supervisor {
-            cradle.map(ids.map, owner);
-        }
-        limits
-    })
 }
 
 fn current_umask() -> u32 {

@@ -23,7 +23,6 @@ mod link;
 mod memory;
 mod message;
 mod mount;
-mod mount_table;
 mod net;
 mod probe;
 mod process;
@@ -57,7 +56,6 @@ pub use crate::mount::{
     MountFlags, attach, clone_tree, devpts, limit_tmpfs, make_view_read_only, pivot_into, procfs,
     set_attributes_of_one, set_id_mapping, set_mount_attributes, tmpfs,
 };
-pub use crate::mount_table::{MountedAt, mounts};
 pub use crate::net::{
     Datagram, Families, Family, anyip_listener, bring_anyip_up, datagram_socket, intercept_tcp,
     intercept_tcp_over, local_port, loopback_listener, namespace_of, receive_datagram,

@@ -13,6 +13,7 @@ use super::place::{Controller, Hierarchies};
 use super::{Held, LimitName, LimitPlan, Mechanism, WatchPlan};
 use crate::cradle::Cradle;
 use crate::host::Host;
+use crate::mount_table::MountTable;
 use crate::plan::{PlanError, Weaker};
 
 /// Of the machine's memory, in hundredths, where the policy says nothing.
@@ -117,13 +118,14 @@ impl LimitPlan {
         limits: &Limits,
         host: &Host,
         weaker: Weaker,
+        mounts: &MountTable,
         cradle: &Cradle,
     ) -> impl FnOnce() -> Result<Self, PlanError> + Clone + Send + 'static {
-        let (limits, cradle) = (limits.clone(), cradle.clone());
+        let (limits, mounts, cradle) = (limits.clone(), mounts.clone(), cradle.clone());
         let machine = Machine::look(host, weaker);
         let accepts_less = weaker.no_limits;
         move || {
-            let hierarchies = Hierarchies::here();
+            let hierarchies = Hierarchies::among(&mounts);
             Choice::new(&limits, &machine, &hierarchies, &cradle, accepts_less).plan(&limits)
         }
     }

@@ -5,9 +5,10 @@ use std::path::{Component, Path, PathBuf};
 
 use super::files::{self, Folder};
 use super::scope;
+use crate::mount_table::MountTable;
 
-/// As much as tables of mounts usually take.
-const USUAL: usize = 16 * 1024;
+/// As much as the list of our groups usually takes.
+const USUAL: usize = 1024;
 
 /// What a control group can hold or count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -50,12 +51,13 @@ pub(crate) struct Hierarchies {
 impl Hierarchies {
     /// Those of this process.
     pub(crate) fn here() -> Self {
-        let read = |path| files::read(Path::new(path), USUAL).unwrap_or_default();
-        Self::find(
-            &read("/proc/self/cgroup"),
-            &read("/proc/self/mountinfo"),
-            Path::new("/"),
-        )
+        Self::among(&MountTable::read())
+    }
+
+    /// Those of this process, which has these mounts.
+    pub(crate) fn among(mounts: &MountTable) -> Self {
+        let own = files::read(Path::new("/proc/self/cgroup"), USUAL);
+        Self::find(&own.unwrap_or_default(), &mounts.text(), Path::new("/"))
     }
 
     /// From the texts of `/proc/PID/cgroup` and `/proc/PID/mountinfo`; mount

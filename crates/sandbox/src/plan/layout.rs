@@ -2,12 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
-use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use ringfence_policy::{Environment, ReadScope};
-use ringfence_sys::{FsAccess, MountedAt};
+use ringfence_sys::FsAccess;
 use rustix::fs::Access;
 
 use super::error::PlanError;
@@ -15,6 +14,7 @@ use super::files::Files;
 use super::ids::{Ids, USER_NAME};
 use super::listing::Listings;
 use crate::host::Host;
+use crate::mount_table::MountTable;
 use crate::view::{Base, Content, Overlay, Place, View};
 
 /// What a sandbox with a narrow view sees of the host.
@@ -40,6 +40,7 @@ pub(super) fn view(
     files: &Files,
     ids: &Ids,
     host: &Host,
+    mounts: &MountTable,
     made: Vec<Overlay>,
 ) -> Result<View, PlanError> {
     let base = match files.scope {
@@ -78,7 +79,7 @@ pub(super) fn view(
         lay(Path::new("/etc/passwd"), Content::File(user_table(host)));
         lay(Path::new("/etc/group"), Content::File(group_table()));
     }
-    for path in foreign_mounts(files) {
+    for path in foreign_mounts(files, mounts) {
         lay(&path, Content::Hidden { is_folder: true });
     }
     for place in visible_hidden(files) {
@@ -123,46 +124,15 @@ const FOREIGN_TYPES: [&str; 12] = [
 ];
 
 /// Where such file systems are mounted, but for what is replaced anyway.
-fn foreign_mounts(files: &Files) -> Vec<PathBuf> {
+fn foreign_mounts(files: &Files, mounts: &MountTable) -> Vec<PathBuf> {
     if files.scope == ReadScope::System {
         return Vec::new();
     }
-    let mut found = listed_mounts().unwrap_or_else(|| {
-        let table = mount_table().unwrap_or_default();
-        let table = String::from_utf8_lossy(&table);
-        table.lines().filter_map(foreign_mount).collect()
-    });
+    let mut found = mounts.points_of(&FOREIGN_TYPES);
     let replaced = ["/proc", "/dev", "/run"].map(Path::new);
     let replaced = replaced.iter().chain(&files.private);
     found.retain(|path| !replaced.clone().any(|own| path.starts_with(own)));
     found
-}
-
-/// As the kernel lists them, where it does and no type needs more to be told.
-fn listed_mounts() -> Option<Vec<PathBuf>> {
-    let mounts = ringfence_sys::mounts().ok()?;
-    let is_whole = |mount: &MountedAt| mount.kind != "fuse";
-    let is_foreign = |mount: &MountedAt| FOREIGN_TYPES.contains(&mount.kind.as_str());
-    mounts.iter().all(is_whole).then(|| {
-        let foreign = mounts.into_iter().filter(is_foreign);
-        foreign.map(|mount| mount.path).collect()
-    })
-}
-
-/// Read in one piece where it fits: its size cannot be asked for.
-fn mount_table() -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(32 * 1024);
-    std::fs::File::open("/proc/self/mountinfo")?.read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-fn foreign_mount(line: &str) -> Option<PathBuf> {
-    let (left, right) = line.split_once(" - ")?;
-    let kind = right.split(' ').next()?;
-    let point = left.split(' ').nth(4)?;
-    // Octal escapes stand for white space in a name.
-    let point = point.replace("\\040", " ").replace("\\011", "\t");
-    FOREIGN_TYPES.contains(&kind).then(|| point.into())
 }
 
 /// Shown on purpose: what the policy names, parts of `/run`, and under a
@@ -460,14 +430,6 @@ mod tests {
             granted,
             ["a", "b", "sub/plain"].map(|name| folder.path().join(name))
         );
-    }
-
-    #[test]
-    fn mounts_that_show_the_machine_are_found() {
-        let line = "50 20 0:5 / /mnt/a\\040b rw,relatime shared:1 - proc proc rw";
-        assert_eq!(foreign_mount(line), Some(PathBuf::from("/mnt/a b")));
-        assert_eq!(foreign_mount("50 20 8:1 / / rw - ext4 /dev/sda rw"), None);
-        assert_eq!(foreign_mount("nonsense"), None);
     }
 
     #[test]

@@ -142,6 +142,9 @@ impl RunError {
     }
 }
 
+/// Why a run that is on record has no end.
+const NOT_STARTED: &str = "not-started";
+
 /// Runs the command to its end.
 pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
     let started = Instant::now();
@@ -206,7 +209,10 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
     if let Some(outlet) = outlet {
         outlet.close();
     }
-    let end = end.inspect_err(|_| evidence.abandon("init-died"))?;
+    let end = end.inspect_err(|_| {
+        let has_begun = running.has_begun();
+        evidence.abandon(if has_begun { "init-died" } else { NOT_STARTED });
+    })?;
     let duration = started.elapsed();
     let mut report = end.report(
         words,
@@ -308,7 +314,7 @@ impl Start<'_> {
         let is_begun = self.begun.transpose()?.is_some();
         let started = self.opening.finish(running);
         if started.is_err() && is_begun {
-            self.evidence.abandon("not-started");
+            self.evidence.abandon(NOT_STARTED);
         }
         started
     }

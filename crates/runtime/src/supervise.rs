@@ -250,7 +250,11 @@ impl Watch<'_> {
     }
 
     fn kill(&mut self) {
-        self.running.kill_all();
+        if self.running.has_begun() {
+            self.running.kill_all();
+        } else {
+            self.running.kill_init();
+        }
         self.timer = Timer {
             next: after(Some(LAST_WORD)),
             stage: Stage::Killed,
@@ -336,6 +340,7 @@ impl Watch<'_> {
                 Event::Stopped
                 | Event::Network { .. }
                 | Event::Started
+                | Event::Starting
                 | Event::Restricted
                 | Event::SetupFailed { .. } => {}
             }
@@ -427,7 +432,11 @@ impl Watch<'_> {
         match self.timer.stage {
             Stage::Running => {
                 self.run_out_of_time();
-                self.ask_to_end();
+                if self.running.has_begun() {
+                    self.ask_to_end();
+                } else {
+                    self.kill();
+                }
             }
             Stage::Asked => self.kill(),
             Stage::Killed => {

@@ -35,6 +35,9 @@ pub enum Event {
     /// Every layer is in place and the command is about to be executed. The
     /// master side of its terminal comes along if it has one.
     Started,
+    /// The command's process is made next, and until it is the command nothing
+    /// else is done.
+    Starting,
     /// The command's process is about to execute it; its listener comes along
     /// if it has one.
     Restricted,

@@ -63,9 +63,10 @@ pub fn is_first_thread(thread: Pid) -> bool {
 }
 
 /// Makes signals be what a program that is about to be started expects: none
-/// blocked, and `SIGPIPE`, which Rust ignores, at its default. Handlers end
-/// with `execve`, and what the starter ignores stays ignored.
+/// blocked or pending, and `SIGPIPE`, which Rust ignores, at its default.
+/// Handlers end with `execve`, and what the starter ignores stays ignored.
 pub fn reset_signals() -> Result<()> {
+    forget_pending();
     // SAFETY: SIG_DFL is always a valid action.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     // SAFETY: `sigemptyset` initialises the set it is given.
@@ -75,6 +76,27 @@ pub fn reset_signals() -> Result<()> {
         set
     };
     set_mask(&empty)
+}
+
+/// Takes the blocked signals that have come.
+fn forget_pending() {
+    let now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let Ok(blocked) = blocked_signals() else {
+        return;
+    };
+    // As many as there are kinds of them, and no more.
+    for _ in 0..libc::SIGRTMAX() {
+        // SAFETY: the set and the time are initialised, and nothing is asked
+        // for about the signal.
+        let taken =
+            unsafe { libc::sigtimedwait(&raw const blocked, std::ptr::null_mut(), &raw const now) };
+        if taken < 0 {
+            break;
+        }
+    }
 }
 
 /// The signals that the calling thread blocks.

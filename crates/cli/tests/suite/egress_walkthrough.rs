@@ -282,7 +282,7 @@ fn a_report_tells_the_traffic_of_each_destination() {
     let script = "curl -sS http://web.example.org/bytes/100000 > /dev/null
         curl -sS --noproxy '*' http://web.example.org/bytes/50000 > /dev/null
         curl -sS https://web.example.org/bytes/200000 > /dev/null
-        head -c 300000 /dev/zero | socat -t 60 -u - tcp:v4.example.org:5432
+        head -c 300000 /dev/zero | socat -t 60 - tcp:v4.example.org:5432 > /dev/null
         curl -sS http://other.test/";
     host.run(&flags, script).expect_code(0);
     let report = host.online.arena.folder.read("report.json");

@@ -1,7 +1,7 @@
 //! The process that becomes the command: last restrictions, then `execve`.
 
 use std::convert::Infallible;
-use std::ffi::{CString, OsStr};
+use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
@@ -9,7 +9,7 @@ use ringfence_sys::{self as sys, Channel, Errno};
 
 use super::broker;
 use super::failure::{During, Failure};
-use super::handover::{self, Way};
+use super::handover::{self, Progress, Way};
 use super::observe::{self, Observer, Pass, Repeat};
 use crate::plan::{Plan, Stream};
 use crate::wire::{Event, Step};
@@ -25,17 +25,19 @@ pub(super) fn run(
     channel: &Channel,
     way: Way,
     observer: &Observer,
+    progress: &Progress,
 ) -> i32 {
     if let Err(failure) = prepare(plan, terminal, channel, way) {
         let _ = tell(channel, &failure.event(), &[]);
         return 1;
     }
-    let Err(errno) = Door {
+    let door = Door {
         plan,
         way,
         observer,
-    }
-    .search();
+        progress,
+    };
+    let Err(errno) = door.search();
     let _ = tell(
         channel,
         &Event::ExecFailed {
@@ -52,12 +54,13 @@ fn prepare(
     channel: &Channel,
     way: Way,
 ) -> Result<(), Failure> {
-    sys::reset_signals().during(Step::Session)?;
     if terminal.is_some() {
         rustix::process::setpgid(None, None).during(Step::Session)?;
     } else {
         rustix::process::setsid().during(Step::Session)?;
     }
+    // What came to the group that we were in is passed on to us once more.
+    sys::reset_signals().during(Step::Session)?;
     use_streams(plan, terminal)?;
     rustix::process::chdir(plan.working_folder()).at(Step::WorkingFolder, plan.working_folder())?;
     sys::set_umask(plan.umask());
@@ -103,6 +106,7 @@ struct Door<'a> {
     plan: &'a Plan,
     way: Way,
     observer: &'a Observer,
+    progress: &'a Progress,
 }
 
 impl Door<'_> {
@@ -111,7 +115,7 @@ impl Door<'_> {
         let program = self.plan.program();
         if program.as_bytes().contains(&b'/') {
             return match rustix::fs::lstat(program) {
-                Err(errno) if is_absent(errno) => self.miss(program, errno),
+                Err(errno) if is_absent(errno, program) => self.miss(program, errno),
                 _ => self.enter(program),
             };
         }
@@ -149,7 +153,10 @@ impl Door<'_> {
             Way::Copied { .. } => [0; 3],
         };
         let (arguments, environment) = (self.plan.arguments(), self.plan.environment());
-        sys::exec(program, arguments, environment, shown)
+        self.progress.is_at_rest();
+        let failed = sys::exec(program, arguments, environment, shown);
+        self.progress.is_at_work();
+        failed
     }
 
     /// Has it on record that a program is not there.
@@ -178,9 +185,12 @@ impl Door<'_> {
     }
 }
 
-/// Nothing that could be run, wherever it may lead.
-fn is_absent(errno: Errno) -> bool {
-    matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::ACCESS)
+/// Nothing that could be run, wherever it may lead. In `/proc` and `/dev`, and
+/// with a slash at its end, a path is told in any case.
+fn is_absent(errno: Errno, program: &CStr) -> bool {
+    let path = program.to_bytes();
+    let is_told = path.starts_with(b"/proc/") || path.starts_with(b"/dev/") || path.ends_with(b"/");
+    !is_told && matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::ACCESS)
 }
 
 fn search_path(plan: &Plan) -> Vec<u8> {

@@ -11,6 +11,7 @@
 
 use std::num::NonZeroU64;
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ringfence_policy::AuditLevel;
 use ringfence_sys::seccomp::{Filter, Listener};
@@ -71,6 +72,21 @@ impl Way {
     }
 }
 
+/// Whether the command's process is in the middle of something, as seen in the
+/// memory that it may share with us.
+#[derive(Debug, Default)]
+pub(super) struct Progress(AtomicBool);
+
+impl Progress {
+    pub(super) fn is_at_work(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_at_rest(&self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
 /// The command's process, what it says, and how it came to be.
 pub(super) struct Begun {
     pub(super) process: Child,
@@ -81,22 +97,35 @@ pub(super) struct Begun {
 /// Makes the command's process.
 pub(super) fn start_command(
     plan: &Plan,
+    supervisor: &Channel,
     pty: Option<&Pty>,
     observer: &Observer,
 ) -> Result<Begun, Failure> {
     let (says, theirs) = Channel::pair().during(Step::Channel)?;
     let slave = pty.map(|pty| &pty.slave);
     let way = Way::choose(plan, pty.is_some()).during(Step::Fork)?;
-    let start = || child::run(plan, slave, &theirs, way, observer);
+    let progress = Progress::default();
+    let start = || {
+        progress.is_at_work();
+        let status = child::run(plan, slave, &theirs, way, observer, &progress);
+        progress.is_at_rest();
+        status
+    };
     let process = match way {
-        Way::InMemory(_) => sys::spawn_to_exec(start),
+        Way::InMemory(_) => {
+            // We stand still for as long as the kernel takes to load a program:
+            // the supervisor keeps the time.
+            tell(supervisor, &Event::Starting, &[]).during(Step::Channel)?;
+            sys::spawn_to_exec(start)
+        }
         Way::Copied { .. } => sys::fork_beside(start),
     };
-    Ok(Begun {
-        process: process.during(Step::Fork)?,
-        says,
-        way,
-    })
+    let process = process.during(Step::Fork)?;
+    // Killed in the middle of it, it may have left locks in our memory.
+    if matches!(way, Way::InMemory(_)) && progress.0.load(Ordering::Acquire) {
+        return Err(Errno::INTR).during(Step::Fork);
+    }
+    Ok(Begun { process, says, way })
 }
 
 /// Gives the command's process its terminal and takes its listener, if it has

@@ -40,6 +40,7 @@ pub(super) struct Handed<'a> {
 /// The whole life of the init; returns its exit status.
 pub(super) fn run(plan: &Plan, handed: Handed<'_>) -> i32 {
     let supervisor = handed.supervisor;
+    end_at_panics();
     match start(plan, handed) {
         Ok(life) => life.live(),
         Err(failure) => {
@@ -47,6 +48,16 @@ pub(super) fn run(plan: &Plan, handed: Handed<'_>) -> i32 {
             1
         }
     }
+}
+
+/// Ends without a signal to itself: the command's process, as long as it is in
+/// our memory, would wait for us with it.
+fn end_at_panics() {
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        tell(panic);
+        sys::exit_now(1);
+    }));
 }
 
 fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
@@ -99,7 +110,7 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
     // As it is before anything is written.
     let storage = limited_storage(plan)?;
     score.as_mut().map(OomScore::raise);
-    let begun = handover::start_command(plan, pty.as_ref(), &observer)?;
+    let begun = handover::start_command(plan, supervisor, pty.as_ref(), &observer)?;
     score.as_mut().map(OomScore::restore);
     let listener = handover::hand_over(plan, &begun, pty.as_ref())?;
     let master = pty.as_ref().map(|pty| pty.master.as_fd());

@@ -156,6 +156,8 @@ pub struct Running {
     layers: Vec<LayerState>,
     judge: Judge,
     observations: Option<Observations>,
+    /// Whether the command's process is the command, as far as we were told.
+    has_begun: Cell<bool>,
     is_over: Cell<bool>,
     /// Goes last, with the group that holds the limits.
     limits: Arc<LimitPlan>,
@@ -255,6 +257,7 @@ fn start(
             .transpose()
             .map_err(SpawnError::Clone)?
             .map(Observations::new),
+        has_begun: Cell::new(false),
         is_over: Cell::new(false),
         limits: Arc::clone(plan.limits()),
     };
@@ -300,6 +303,18 @@ fn mapped_ids(
         .unwrap_or_else(|| cradle.map_ids(&map).map(|()| Mappings::new(map)))
         .map(Some)
         .map_err(SpawnError::MapIds)
+}
+
+/// What the init says, unless it is that it failed.
+fn event_in(message: &[u8]) -> Result<Event, SpawnError> {
+    match serde_json::from_slice(message) {
+        Ok(Event::SetupFailed { step, path, errno }) => {
+            let errno = Errno::from_raw_os_error(errno);
+            Err(SpawnError::of_step(step, path, errno))
+        }
+        Ok(event) => Ok(event),
+        Err(_) => Err(SpawnError::Protocol),
+    }
 }
 
 /// Leads every connection to the sandbox's listeners, one for each family.
@@ -395,9 +410,12 @@ impl Running {
     }
 
     fn await_start(&mut self) -> Result<(), SpawnError> {
-        let (Event::Started, mut descriptors) = self.next_of_start()? else {
-            return Err(SpawnError::Protocol);
-        };
+        let (event, mut descriptors) = self.next_of_start()?;
+        match event {
+            Event::Starting => {}
+            Event::Started => self.has_begun.set(true),
+            _ => return Err(SpawnError::Protocol),
+        }
         self.terminal = descriptors.pop();
         Ok(())
     }
@@ -407,15 +425,7 @@ impl Running {
         let Ok(Received::Message(bytes, descriptors)) = self.channel.receive() else {
             return Err(SpawnError::InitDied);
         };
-        match serde_json::from_slice(&bytes) {
-            Ok(Event::SetupFailed { step, path, errno }) => Err(SpawnError::of_step(
-                step,
-                path,
-                Errno::from_raw_os_error(errno),
-            )),
-            Ok(event) => Ok((event, descriptors)),
-            Err(_) => Err(SpawnError::Protocol),
-        }
+        Ok((event_in(&bytes)?, descriptors))
     }
 
     fn note_interception(&mut self, interception: Interception) {
@@ -460,7 +470,13 @@ impl Running {
 
     /// The next event, if there is one. `Err` when the init is gone.
     pub fn next_event(&self) -> Result<Option<Event>, SpawnError> {
-        let event = self.receive_event();
+        let event = self.receive_event().map_err(|error| {
+            if !self.has_begun.get() && self.limits.lacked_memory() {
+                SpawnError::TooLittleMemory
+            } else {
+                error
+            }
+        });
         let is_last = matches!(&event, Ok(Some(Event::Ended(_))) | Err(_));
         self.is_over.set(self.is_over.get() || is_last);
         event
@@ -468,12 +484,21 @@ impl Running {
 
     fn receive_event(&self) -> Result<Option<Event>, SpawnError> {
         match self.channel.try_receive() {
-            Ok(Received::Message(bytes, _)) => serde_json::from_slice(&bytes)
-                .map(Some)
-                .map_err(|_| SpawnError::Protocol),
+            Ok(Received::Message(bytes, _)) => {
+                let event = event_in(&bytes)?;
+                self.has_begun
+                    .set(self.has_begun.get() || event == Event::Started);
+                Ok(Some(event))
+            }
             Ok(Received::Nothing) => Ok(None),
             Ok(Received::Closed) | Err(_) => Err(SpawnError::InitLost),
         }
+    }
+
+    /// Whether the init is at hand: until its process is the command, it waits
+    /// for that, and does what it was told only then.
+    pub fn has_begun(&self) -> bool {
+        self.has_begun.get()
     }
 
     /// Sends a signal to the command and its process group.

@@ -5,3 +5,4 @@ mod cradle;
 mod datagrams;
 mod fence;
 mod interception;
+mod signals;

@@ -1,6 +1,11 @@
 //! Time, CPU time, output, open files and the size of a file.
 
+use std::os::unix::fs::PermissionsExt;
+
 use ringfence_runtime::ExitReason;
+use ringfence_testkit::{Program, wait_until};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use super::{Ground, numbers};
 
@@ -10,6 +15,44 @@ fn g9_a_sleeper_ends_with_its_time() {
     let time = ended.limit("time");
     assert_eq!((time.configured, time.unit.as_str()), (300, "milliseconds"));
     assert_eq!(time.mechanism, "timer");
+}
+
+/// Whoever opens the file that it is given waits for it.
+const LEASE: &str = "
+import fcntl, os, signal, sys, time
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+file = os.open(sys.argv[1], os.O_RDWR)
+fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+open(sys.argv[2], 'w').close()
+time.sleep(60)
+";
+
+#[test]
+fn g9_time_holds_also_while_the_program_is_loaded() {
+    let ground = Ground::new();
+    ground.folder.write("slow", "#!/bin/sh\n");
+    let slow = ground.folder.join("slow");
+    std::fs::set_permissions(&slow, PermissionsExt::from_mode(0o755)).unwrap();
+    let ready = ground.reports.join("ready");
+    let holder = Program::new("python3")
+        .args(["-c", LEASE, "slow"])
+        .args([ready.as_os_str()])
+        .folder(&ground.folder)
+        .start();
+    assert!(wait_until(|| ready.exists()));
+    for level in ["off", "network", "security", "all"] {
+        let flags = ["--time", "500ms", "--audit", level];
+        let words = ["./slow", ground.folder.text()];
+        let ended = ground.finish(ground.command_of(&flags, &words).start());
+        ended.by_limit("time");
+        ground.is_clean_after(&ended);
+    }
+    // None of them waited for as long as the kernel lets a file be held.
+    let again = OFlags::RDONLY | OFlags::NONBLOCK;
+    let held = rustix::fs::open(&slow, again, Mode::empty()).map(drop);
+    assert_eq!(held, Err(Errno::AGAIN));
+    holder.signal("KILL");
+    holder.finish();
 }
 
 #[test]

@@ -49,12 +49,18 @@ impl Ground {
     }
 
     fn command(&self, flags: &[&str], script: &str) -> Program {
+        // The folder's name marks the processes of this run.
+        self.command_of(flags, &["sh", "-c", script, self.folder.text()])
+    }
+
+    /// A run of these words, as they are.
+    pub(super) fn command_of(&self, flags: &[&str], words: &[&str]) -> Program {
         let report = self.reports.join("report.json").display().to_string();
         ringfence()
             .args(["run", "--report", &report])
             .args(flags.iter().copied())
-            // The folder's name marks the processes of this run.
-            .args(["--", "sh", "-c", script, self.folder.text()])
+            .args(["--"])
+            .args(words.iter().copied())
             .folder(&self.folder)
             .env("XDG_STATE_HOME", self.reports.path())
     }

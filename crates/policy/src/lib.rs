@@ -54,7 +54,7 @@ pub use path::{PathContext, PathRule, PathRuleError};
 pub use policy::{Network, Policy, Resolved};
 pub use port::{Port, PortError, PortSet};
 pub use resolve::{PolicyError, resolve};
-pub use rows::{Row, rows};
+pub use rows::{Row, each_row, rows};
 pub use rule::{
     AllowRule, DenyRule, DenyScope, Destination, Endpoint, EntryError, NetworkMode, Reach, Side,
 };

@@ -22,7 +22,23 @@ pub struct Row {
 
 /// Every entry of the policy, section by section.
 pub fn rows(policy: &Resolved<Policy>) -> Vec<Row> {
-    let mut table = Table::default();
+    let mut rows = Vec::new();
+    each_row(policy, |section, entry, origin| {
+        rows.push(Row {
+            section,
+            entry: entry.to_string(),
+            origin: origin.clone(),
+        });
+    });
+    rows
+}
+
+/// Calls `see` with the section, text and origin of each of [`rows`].
+pub fn each_row(
+    policy: &Resolved<Policy>,
+    mut see: impl FnMut(&'static str, &dyn Display, &Origin),
+) {
+    let mut table = Table(&mut see);
     table.network(policy.network());
     for file in policy.authorities() {
         table.push("network.authorities", file.value.display(), &file.origin);
@@ -40,19 +56,13 @@ pub fn rows(policy: &Resolved<Policy>) -> Vec<Row> {
         policy.audit().as_str(),
         &policy.audit().origin,
     );
-    table.0
 }
 
-#[derive(Default)]
-struct Table(Vec<Row>);
+struct Table<'a>(&'a mut dyn FnMut(&'static str, &dyn Display, &Origin));
 
-impl Table {
+impl Table<'_> {
     fn push(&mut self, section: &'static str, entry: impl Display, origin: &Origin) {
-        self.0.push(Row {
-            section,
-            entry: entry.to_string(),
-            origin: origin.clone(),
-        });
+        (self.0)(section, &entry, origin);
     }
 
     fn list<T: Display>(&mut self, section: &'static str, items: &[Sourced<T>]) {

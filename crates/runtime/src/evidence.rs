@@ -4,6 +4,7 @@
 //! none, and a sandbox whose calls cannot be recorded any more is ended.
 
 use std::cell::RefCell;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -286,12 +287,10 @@ fn reason(reason: ExitReason) -> &'static str {
 
 /// The sum of every entry of the policy and where it came from.
 fn sum(policy: &Resolved<Policy>) -> Digest {
-    let mut sum = Sha256::new();
-    for row in ringfence_policy::rows(policy) {
-        for part in [row.section, &row.entry, &row.origin.to_string()] {
-            sum.update(part.as_bytes());
-            sum.update([0]);
-        }
-    }
-    <[u8; 32]>::from(sum.finalize()).into()
+    let mut text = String::new();
+    ringfence_policy::each_row(policy, |section, entry, origin| {
+        // Into memory, which cannot fail.
+        let _ = write!(text, "{section}\0{entry}\0{origin}\0");
+    });
+    <[u8; 32]>::from(Sha256::digest(text)).into()
 }

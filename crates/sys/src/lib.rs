@@ -67,6 +67,7 @@ pub use crate::process::{
     fork, fork_beside, is_single_threaded, own_cgroup_view, own_process_group, own_working_folder,
     reap, reap_zombies, set_umask, signal_all_others, spawn_in, spawn_to_exec,
 };
+pub use crate::processors::let_end_elsewhere;
 pub use crate::ring::{COUNTERS, Counter, LARGEST_RECORD, Ring, RingReader, RingWriter};
 pub use crate::secrecy::keep_secrets;
 pub use crate::signal::{SignalQueue, is_first_thread, is_ignored, reset_signals};

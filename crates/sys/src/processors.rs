@@ -25,6 +25,14 @@ pub(crate) fn move_process_away(process: Pid, allowed: &CpuSet) {
     }
 }
 
+/// Moves a process that is about to end to another processor, if there is one:
+/// who wakes another is often made to wait for it on its own.
+pub fn let_end_elsewhere(process: Pid) {
+    if let Some(allowed) = allowed() {
+        move_process_away(process, &allowed);
+    }
+}
+
 /// The processor that we are on.
 pub(crate) fn current() -> usize {
     sched_getcpu()

@@ -478,6 +478,10 @@ impl Running {
             }
         });
         let is_last = matches!(&event, Ok(Some(Event::Ended(_))) | Err(_));
+        if is_last {
+            // While we write down how it ended.
+            sys::let_end_elsewhere(self.init.pid);
+        }
         self.is_over.set(self.is_over.get() || is_last);
         event
     }

@@ -153,9 +153,9 @@ impl Door<'_> {
             Way::Copied { .. } => [0; 3],
         };
         let (arguments, environment) = (self.plan.arguments(), self.plan.environment());
-        self.progress.is_at_rest();
+        self.progress.rest();
         let failed = sys::exec(program, arguments, environment, shown);
-        self.progress.is_at_work();
+        self.progress.work();
         failed
     }
 

@@ -47,8 +47,7 @@ pub(super) fn restrict_init_early(plan: &Plan) -> Result<(), Failure> {
     if observe::sees_refusals(plan.audit_level()) {
         return Ok(());
     }
-    let hardening = filters::hardening().assemble().during(Step::Filter)?;
-    sys::seccomp::install(&hardening).during(Step::Filter)
+    restrict_init()
 }
 
 /// How the command's process comes to be.
@@ -78,12 +77,19 @@ impl Way {
 pub(super) struct Progress(AtomicBool);
 
 impl Progress {
-    pub(super) fn is_at_work(&self) {
+    /// From now on it is.
+    pub(super) fn work(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    pub(super) fn is_at_rest(&self) {
+    /// From now on it is not.
+    pub(super) fn rest(&self) {
         self.0.store(false, Ordering::Release);
+    }
+
+    /// Of a process that is over: whether it was killed in the middle.
+    fn was_cut_off(&self) -> bool {
+        self.0.load(Ordering::Acquire)
     }
 }
 
@@ -106,9 +112,9 @@ pub(super) fn start_command(
     let way = Way::choose(plan, pty.is_some()).during(Step::Fork)?;
     let progress = Progress::default();
     let start = || {
-        progress.is_at_work();
+        progress.work();
         let status = child::run(plan, slave, &theirs, way, observer, &progress);
-        progress.is_at_rest();
+        progress.rest();
         status
     };
     let process = match way {
@@ -122,7 +128,7 @@ pub(super) fn start_command(
     };
     let process = process.during(Step::Fork)?;
     // Killed in the middle of it, it may have left locks in our memory.
-    if matches!(way, Way::InMemory(_)) && progress.0.load(Ordering::Acquire) {
+    if matches!(way, Way::InMemory(_)) && progress.was_cut_off() {
         return Err(Errno::INTR).during(Step::Fork);
     }
     Ok(Begun { process, says, way })
@@ -173,6 +179,10 @@ fn restrict_init_late(plan: &Plan) -> Result<(), Failure> {
     if !observe::sees_refusals(plan.audit_level()) {
         return Ok(());
     }
+    restrict_init()
+}
+
+fn restrict_init() -> Result<(), Failure> {
     let hardening = filters::hardening().assemble().during(Step::Filter)?;
     sys::seccomp::install(&hardening).during(Step::Filter)
 }

@@ -116,8 +116,9 @@ pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
 }
 
 fn run_main(words: Vec<OsString>) -> ExitCode {
-    // Before anything else, all of which it is made beside.
-    let cradle = Cradle::prepare();
+    // Before anything else, all of which it is made beside, unless a descriptor
+    // may be named: it could be taken for one of our own then.
+    let cradle = (!run::may_name_descriptor(&words)).then(Cradle::prepare);
     match parse::<run::RunArgs>("run", words) {
         Ok(arguments) => run::main(arguments, cradle),
         Err(error) => usage("run", &error, COULD_NOT_START),

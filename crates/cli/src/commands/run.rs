@@ -115,7 +115,15 @@ enum WeakerForm {
     Listener,
 }
 
-pub(crate) fn main(arguments: RunArgs, cradle: Cradle) -> ExitCode {
+/// Whether a descriptor is named in these words, as far as can be told before
+/// they are parsed.
+pub(super) fn may_name_descriptor(words: &[OsString]) -> bool {
+    let flag = b"--passphrase-fd";
+    let mut words = words.iter();
+    words.any(|word| word.as_encoded_bytes().starts_with(flag))
+}
+
+pub(crate) fn main(arguments: RunArgs, cradle: Option<Cradle>) -> ExitCode {
     let quiet = arguments.quiet;
     match start(arguments, cradle) {
         Ok(report) => {
@@ -131,7 +139,9 @@ pub(crate) fn main(arguments: RunArgs, cradle: Cradle) -> ExitCode {
     }
 }
 
-fn start(arguments: RunArgs, cradle: Cradle) -> Result<Report, Failure> {
+fn start(arguments: RunArgs, cradle: Option<Cradle>) -> Result<Report, Failure> {
+    let passphrase = asking(arguments.passphrase_fd);
+    let cradle = cradle.unwrap_or_else(Cradle::prepare);
     let scope = arguments.scope.resolve()?;
     let record = arguments.report.as_deref();
     let record = record
@@ -166,7 +176,7 @@ fn start(arguments: RunArgs, cradle: Cradle) -> Result<Report, Failure> {
             parents: Some(find_parents(scope.parents)),
             secrets: SecretSettings {
                 store: scope.here.secret_folder,
-                passphrase: Some(asking(arguments.passphrase_fd)),
+                passphrase: Some(passphrase),
             },
             ..EgressRequest::default()
         },

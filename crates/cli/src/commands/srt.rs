@@ -61,6 +61,8 @@ pub(crate) fn main(words: Vec<OsString>) -> ExitCode {
 }
 
 fn start(arguments: &SrtArgs) -> Result<Report, Failure> {
+    // Before there are descriptors of our own, one of which it could be.
+    let control = arguments.control_fd.map(Control::open).transpose()?;
     // Before anything else, all of which it is made beside.
     let cradle = Cradle::prepare();
     let debug = Debug::new(arguments.debug);
@@ -76,7 +78,6 @@ fn start(arguments: &SrtArgs) -> Result<Report, Failure> {
         output::tell!("srt: {}", output::printable(&remark));
     }
     debug.show_policy(&loaded);
-    let control = arguments.control_fd.map(Control::open).transpose()?;
     let command = arguments.command()?;
     debug.say(|| format!("Command: {}", command.display()));
     let report = run_command(&command, cradle, loaded, here, control, debug)?;

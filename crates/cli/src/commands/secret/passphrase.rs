@@ -2,6 +2,7 @@
 //! whoever is at the terminal. Never an argument, never a variable.
 
 use std::io;
+use std::os::fd::OwnedFd;
 
 use ringfence_runtime::{AskPassphrase, PassphraseError, Purpose};
 use rustix::io::Errno;
@@ -12,10 +13,15 @@ use crate::descriptor::duplicate;
 /// Longer than any passphrase that is taken.
 const LONGEST: usize = 4096;
 
-/// Asks for it when it is needed, and not before.
+/// Asks for it when it is needed, and not before. A descriptor is taken hold of
+/// now: later its number may be that of one of our own.
 pub(crate) fn asking(descriptor: Option<i32>) -> AskPassphrase {
-    Box::new(move |purpose| match descriptor {
-        Some(number) => read_line(number)
+    let given = descriptor.map(|number| (number, duplicate(number)));
+    Box::new(move |purpose| match &given {
+        Some((number, given)) => given
+            .as_ref()
+            .map_err(|errno| *errno)
+            .and_then(read_line)
             .map_err(|errno| PassphraseError::Unreadable(format!("descriptor {number}: {errno}"))),
         None => ask(purpose),
     })
@@ -50,12 +56,11 @@ fn ask(purpose: Purpose) -> Result<Zeroizing<String>, PassphraseError> {
 }
 
 /// One line, byte by byte: what follows it is for others.
-fn read_line(number: i32) -> Result<Zeroizing<String>, Errno> {
-    let descriptor = duplicate(number)?;
+fn read_line(descriptor: &OwnedFd) -> Result<Zeroizing<String>, Errno> {
     let mut bytes = Zeroizing::new(Vec::with_capacity(LONGEST));
     while bytes.len() < LONGEST {
         let mut byte = [0];
-        match rustix::io::read(&descriptor, &mut byte) {
+        match rustix::io::read(descriptor, &mut byte) {
             Err(Errno::INTR) => {}
             Err(errno) => return Err(errno),
             Ok(0) => break,

@@ -49,6 +49,14 @@ impl Cradle {
         }
     }
 
+    /// Says that a sandbox will be born there soon.
+    pub(crate) fn wake(&self) {
+        if let Some(Ok(holder)) = &mut self.made().holder {
+            // What fails is told when it is asked for.
+            let _ = holder.wake();
+        }
+    }
+
     /// Ends the process that holds them.
     pub(crate) fn dismiss(&self) {
         drop(std::mem::take(&mut *self.made()));

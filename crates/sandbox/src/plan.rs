@@ -294,7 +294,12 @@ impl Plan {
                 Judge::Nobody => AuditLevel::Off,
             },
             sensitive,
-            limits: Arc::new(limits.finish()?.judged_by(request.judge)),
+            limits: {
+                let limits = limits.finish()?.judged_by(request.judge);
+                // The plan is made.
+                request.cradle.wake();
+                Arc::new(limits)
+            },
         })
     }
 

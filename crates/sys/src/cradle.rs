@@ -35,6 +35,9 @@ const AT_BIRTH: c_int = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEW
 /// A name that every resolver knows, and nothing about this machine.
 const HOST_NAME: &[u8] = b"localhost";
 
+/// Looks for an event, one after the other, before it is waited for.
+const LOOKS: usize = 500;
+
 /// Many times what a birth takes.
 const LONG: Timespec = Timespec {
     tv_sec: 0,
@@ -56,6 +59,8 @@ pub struct Cradle {
     holder: Child,
     /// The holder was seen to be in its user namespace, or to have failed.
     is_ready: bool,
+    /// It was told that it will be asked soon.
+    is_awake: bool,
     shared: Arc<Shared>,
     _stack: Stack,
 }
@@ -67,7 +72,7 @@ struct Shared {
     /// Where we may run, as far as it can be told, and where we ran.
     processors: Option<CpuSet>,
     processor: usize,
-    /// Says that there is a request.
+    /// Says that there will be a request soon, and then that there is.
     asked: OwnedFd,
     /// Says that there is a user namespace, and then that the request was
     /// carried out.
@@ -108,7 +113,7 @@ impl Cradle {
             parent: rustix::process::getpid(),
             processors: processors::allowed(),
             processor: processors::current(),
-            asked: eventfd(0, EventfdFlags::CLOEXEC)?,
+            asked: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE)?,
             answered: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE)?,
             failed: AtomicI32::new(0),
             request: UnsafeCell::new(Request {
@@ -143,6 +148,7 @@ impl Cradle {
         let cradle = Self {
             holder: child_of(returned?, pidfd)?,
             is_ready: false,
+            is_awake: false,
             shared,
             _stack: stack,
         };
@@ -162,6 +168,18 @@ impl Cradle {
         self.await_user_namespace()?;
         self.check()?;
         write_maps_of(self.holder.pid, map)
+    }
+
+    /// Has the holder wait for a request that comes soon without going to sleep:
+    /// waking it up would take as long as what is left to be done until then.
+    pub fn wake(&mut self) -> Result<()> {
+        if !self.is_awake {
+            // We may be on another processor now.
+            self.move_away();
+            self.shared.ask()?;
+            self.is_awake = true;
+        }
+        Ok(())
     }
 
     /// Copies the calling process into a child that lives in these namespaces,
@@ -186,9 +204,8 @@ impl Cradle {
         request.mask = blocked_signals()?;
         request.enter = enter::<F>;
         request.body = (&raw mut body).cast();
-        // We may be on another one now.
-        self.move_away();
-        rustix::io::write(&self.shared.asked, &1u64.to_ne_bytes())?;
+        self.wake()?;
+        self.shared.ask()?;
         self.await_user_namespace()?;
         self.await_answer()?;
         self.check()?;
@@ -224,6 +241,7 @@ impl Cradle {
     /// have our processor as well.
     fn await_answer(&self) -> Result<()> {
         let answered = &self.shared.answered;
+        self.shared.look_for(answered);
         let mut timeout = Some(&LONG);
         loop {
             let mut fds = [
@@ -278,7 +296,9 @@ extern "C" fn hold(shared: *mut c_void) -> c_int {
     {
         return 1;
     }
-    while rustix::io::read(&shared.asked, &mut [0; 8]) == Err(Errno::INTR) {}
+    shared.await_word();
+    shared.look_for(&shared.asked);
+    shared.await_word();
     if shared.failed.load(Ordering::Acquire) == 0 {
         // SAFETY: we were asked, so it is ours until we answer.
         let request = unsafe { &mut *shared.request.get() };
@@ -307,6 +327,29 @@ impl Shared {
     fn note(&self, outcome: Result<()>) {
         if let Err(errno) = outcome {
             self.failed.store(errno.raw_os_error(), Ordering::Release);
+        }
+    }
+
+    fn ask(&self) -> Result<()> {
+        rustix::io::write(&self.asked, &1u64.to_ne_bytes()).map(drop)
+    }
+
+    fn await_word(&self) {
+        while rustix::io::read(&self.asked, &mut [0; 8]) == Err(Errno::INTR) {}
+    }
+
+    /// Looks for an event for about as long as a birth takes, where others can
+    /// work meanwhile: waking up takes a good part of that.
+    fn look_for(&self, event: &OwnedFd) {
+        if self.processors.as_ref().is_none_or(|all| all.count() < 2) {
+            return;
+        }
+        let now = Timespec::default();
+        for _ in 0..LOOKS {
+            let mut fds = [PollFd::new(event, PollFlags::IN)];
+            if rustix::event::poll(&mut fds, Some(&now)) != Ok(0) {
+                break;
+            }
         }
     }
 

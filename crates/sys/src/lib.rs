@@ -65,7 +65,7 @@ pub use crate::probe::{Probe, in_child, probe_nf_tables, probe_seccomp_listener}
 pub use crate::process::{
     Child, Namespaces, Reaped, children_peak_rss, close_all_but, close_all_on_exec, exec, exit_now,
     fork, fork_beside, is_single_threaded, own_cgroup_view, own_process_group, own_working_folder,
-    reap, reap_zombies, set_umask, signal_all_others, spawn_in, spawn_to_exec,
+    reap, reap_soon, reap_zombies, set_umask, signal_all_others, spawn_in, spawn_to_exec,
 };
 pub use crate::processors::let_end_elsewhere;
 pub use crate::ring::{COUNTERS, Counter, LARGEST_RECORD, Ring, RingReader, RingWriter};

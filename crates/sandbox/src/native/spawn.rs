@@ -584,7 +584,7 @@ impl Drop for Running {
         let _ = self.init.signal(Signal::KILL);
         // While it ends.
         drop(self.observations.take());
-        let _ = sys::reap(self.init.pid);
+        let _ = sys::reap_soon(self.init.pid);
     }
 }
 

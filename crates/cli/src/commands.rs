@@ -18,13 +18,13 @@ mod srt_settings;
 mod trust;
 
 use std::ffi::OsString;
-use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{Args, Command};
 use ringfence_sandbox::Cradle;
 
 use crate::error::{COULD_NOT_START, Failure};
+use crate::exit::ExitCode;
 
 /// The exit code for a command line that makes no sense.
 const WRONG_USAGE: u8 = 2;

@@ -1,11 +1,10 @@
 //! Errors as people and programs see them: a stable code, a sentence, a hint.
 
-use std::process::ExitCode;
-
 use ringfence_runtime::{KitError, ParentError, PolicyLoadError, RunError};
 use ringfence_sandbox::HostError;
 use serde::Serialize;
 
+use crate::exit::ExitCode;
 use crate::output;
 
 /// The exit code when ringfence itself could not do what was asked of `run`.

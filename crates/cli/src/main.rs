@@ -1,15 +1,23 @@
 //! The `ringfence` command.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), no_main)]
 
 mod commands;
 mod descriptor;
 mod error;
+mod exit;
 mod output;
 mod personality;
 
-use std::process::ExitCode;
+#[cfg(not(test))]
+ringfence_sys::program!(start);
 
-fn main() -> ExitCode {
+#[cfg_attr(
+    test,
+    allow(dead_code, reason = "the program is not started in its tests")
+)]
+fn start() -> u8 {
     let arguments: Vec<_> = std::env::args_os().collect();
-    personality::of(arguments.first()).start(arguments)
+    let personality = personality::of(arguments.first());
+    personality.start(arguments).status()
 }

@@ -5,9 +5,9 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::ExitCode;
 
 use crate::commands;
+use crate::exit::ExitCode;
 
 /// A command line that this program speaks.
 pub(crate) struct Personality {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ringfence_sys::{self as sys, Errno, IdMap};
 
-use crate::mappings::{Mappings, Owner};
+use crate::mappings::Mappings;
 
 /// Namespaces that are made while a policy is read and a plan is made.
 ///
@@ -35,17 +35,16 @@ impl Cradle {
         Some(holder.as_raw_pid().cast_unsigned())
     }
 
-    /// Maps the ids of those that are made, and prepares for places of `owner`
-    /// to appear under them; for a caller with the right to map any.
-    pub(crate) fn map(&self, map: IdMap, owner: Owner) {
+    /// Maps the ids of those that are made; for a caller with the right to map
+    /// any.
+    pub(crate) fn map(&self, map: IdMap) {
         let mut made = self.made();
         if let Made {
             holder: Some(Ok(holder)),
             mapped: mapped @ None,
         } = &mut *made
         {
-            let outcome = holder.map_ids(&map);
-            *mapped = Some(outcome.and_then(|()| Mappings::beginning_with(map, owner)));
+            *mapped = Some(holder.map_ids(&map).map(|()| Mappings::new(map)));
         }
     }
 

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
@@ -12,14 +13,18 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Guard {
     roots: Vec<PathBuf>,
-    /// By the first component, in lower case: the components that follow it.
-    names: HashMap<Vec<u8>, Vec<Vec<Vec<u8>>>>,
+    names: Vec<String>,
+    /// Made of the names when somebody asks.
+    table: OnceLock<NameTable>,
     denied: Vec<PathBuf>,
     patterns: GlobSet,
     /// Whether hooks, and whether configuration, of repositories is guarded.
     git_hooks: bool,
     git_config: bool,
 }
+
+/// By the first component, in lower case: the components that follow it.
+type NameTable = HashMap<Vec<u8>, Vec<Vec<Vec<u8>>>>;
 
 /// Why a path is guarded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,15 +44,6 @@ impl Guard {
         denied: Vec<PathBuf>,
         patterns: &[String],
     ) -> Result<Self, globset::Error> {
-        let mut table: HashMap<_, Vec<_>> = HashMap::new();
-        for name in names {
-            let mut parts = name
-                .split('/')
-                .map(|part| part.to_ascii_lowercase().into_bytes());
-            if let Some(first) = parts.next() {
-                table.entry(first).or_default().push(parts.collect());
-            }
-        }
         let mut set = GlobSetBuilder::new();
         for pattern in patterns {
             set.add(Glob::new(pattern)?);
@@ -55,7 +51,8 @@ impl Guard {
         let patterns = set.build()?;
         Ok(Self {
             roots,
-            names: table,
+            names: names.into_iter().collect(),
+            table: OnceLock::new(),
             denied,
             patterns,
             git_hooks: true,
@@ -126,7 +123,8 @@ impl Guard {
     }
 
     fn sequels(&self, first: &[u8]) -> impl Iterator<Item = &Vec<Vec<u8>>> {
-        self.names.get(first).into_iter().flatten()
+        let table = self.table.get_or_init(|| table_of(&self.names));
+        table.get(first).into_iter().flatten()
     }
 
     /// The components of `path` below the deepest root it is in, lower case.
@@ -139,6 +137,19 @@ impl Guard {
         let below = path.strip_prefix(root).ok()?;
         Some(below.components().filter_map(lower_case).collect())
     }
+}
+
+fn table_of(names: &[String]) -> NameTable {
+    let mut table = NameTable::new();
+    for name in names {
+        let mut parts = name
+            .split('/')
+            .map(|part| part.to_ascii_lowercase().into_bytes());
+        if let Some(first) = parts.next() {
+            table.entry(first).or_default().push(parts.collect());
+        }
+    }
+    table
 }
 
 fn lower_case(component: Component<'_>) -> Option<Vec<u8>> {

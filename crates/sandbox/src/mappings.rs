@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use ringfence_sys::{Errno, IdMap, IdMapping};
 
 /// The user and the group that a file belongs to.
-pub(crate) type Owner = (u32, u32);
+type Owner = (u32, u32);
 
 /// User namespaces that give one owner's files to the sandbox.
 #[derive(Debug)]
@@ -20,13 +20,6 @@ impl Mappings {
             sandbox,
             made: Vec::new(),
         }
-    }
-
-    /// With that for `owner` made already.
-    pub(crate) fn beginning_with(sandbox: IdMap, owner: Owner) -> Result<Self, Errno> {
-        let mut mappings = Self::new(sandbox);
-        mappings.for_owner(owner)?;
-        Ok(mappings)
     }
 
     pub(crate) fn for_owner(&mut self, owner: Owner) -> Result<BorrowedFd<'_>, Errno> {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_policy::{AuditLevel, Policy, Resolved};
-use ringfence_sys::{Beside, FsAccess};
+use ringfence_sys::Beside;
 use rustix::termios::Winsize;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +31,8 @@ pub use self::error::PlanError;
 pub use self::files::PRIVATE_FOLDERS;
 use self::ids::Ids;
 pub(crate) use self::late::{LateFile, LateFiles};
+pub(crate) use self::layout::Grant;
+use self::layout::Grants;
 pub use self::network::Intercept;
 pub(crate) use self::network::NetworkPlan;
 pub use self::own::GivenFile;
@@ -41,6 +43,7 @@ use crate::host::Host;
 use crate::judge::Judge;
 use crate::limits::LimitPlan;
 use crate::mount_table::MountTable;
+use crate::native::Prepared;
 use crate::proxy::{self, ProxyUser};
 use crate::sensitive::SensitivePlaces;
 use crate::trust::{self, TrustPlan};
@@ -182,7 +185,7 @@ pub struct Plan {
     guard: Guard,
     network: NetworkPlan,
     late: LateFiles,
-    landlock: Option<Vec<(PathBuf, FsAccess)>>,
+    landlock: Option<Grants>,
     environment: Vec<CString>,
     command: Command,
     working_folder: PathBuf,
@@ -196,18 +199,18 @@ pub struct Plan {
     limits: Arc<LimitPlan>,
     audit: AuditLevel,
     sensitive: SensitivePlaces,
+    prepared: Prepared,
 }
 
 impl Plan {
     /// Makes the plan, or says what cannot be enforced here.
     pub fn build(request: PlanRequest<'_>) -> Result<Self, PlanError> {
         let policy = request.policy;
-        if request.host.landlock_abi == 0 && !request.weaker.no_landlock {
-            return Err(PlanError::NoLandlock);
-        }
-        if request.host.landlock_abi == 0 && request.judge == Judge::Nobody {
-            return Err(PlanError::NoLandlockNorListener);
-        }
+        check_landlock(&request)?;
+        let level = match request.judge {
+            Judge::Init => policy.audit().value,
+            Judge::Nobody => AuditLevel::Off,
+        };
         // Before the next, beside which it must not be changed.
         let umask = current_umask();
         let ids = Ids::choose(request.host);
@@ -221,14 +224,13 @@ impl Plan {
             &mounts,
             request.cradle,
         ));
-        let mut files = files::survey(
+        let files = files::survey(
             policy.filesystem(),
             request.host,
             request.working_folder,
             request.untouchable,
             request.judge,
         )?;
-        let mut listings = std::mem::take(&mut files.listings);
         let guard = files.guard(policy.filesystem())?;
         let sensitive = files.sensitive(policy.filesystem());
         let identity = Identity {
@@ -258,24 +260,30 @@ impl Plan {
             &mut late,
         )?);
         if ids.mapped_by_supervisor {
-            let owner = (request.host.uid, request.host.gid);
-            request.cradle.map(ids.map, owner);
+            request.cradle.map(ids.map);
         }
+        let environment = environment::build(
+            policy.environment(),
+            request.environment,
+            &identity,
+            variables,
+            request.stand_ins,
+        );
+        let paths = made.iter().map(|overlay| overlay.path.clone()).collect();
+        let view = layout::view(&files, &ids, request.host, &mounts, made)?;
+        let prepared = Prepared::new(level, request.judge, wants_terminal(&request.streams))
+            .map_err(PlanError::Filters)?;
+        let limits = limits.finish()?.judged_by(request.judge);
+        // The plan is made.
+        request.cradle.wake();
         Ok(Self {
-            environment: environment::build(
-                policy.environment(),
-                request.environment,
-                &identity,
-                variables,
-                request.stand_ins,
-            ),
+            environment,
             late,
-            landlock: (request.host.landlock_abi > 0)
-                .then(|| layout::landlock_rules(&files, &mut listings, &made)),
-            view: layout::view(&files, &ids, request.host, &mounts, made)?,
+            view,
             network,
             landlock_abi: request.host.landlock_abi,
-            working_folder: files.working_folder,
+            working_folder: files.working_folder.clone(),
+            landlock: (request.host.landlock_abi > 0).then(|| Grants::new(files, paths)),
             ids,
             guard,
             command: request.command,
@@ -289,17 +297,10 @@ impl Plan {
                 .map(|time| time.value.as_duration()),
             weaker: request.weaker,
             judge: request.judge,
-            audit: match request.judge {
-                Judge::Init => policy.audit().value,
-                Judge::Nobody => AuditLevel::Off,
-            },
+            audit: level,
             sensitive,
-            limits: {
-                let limits = limits.finish()?.judged_by(request.judge);
-                // The plan is made.
-                request.cradle.wake();
-                Arc::new(limits)
-            },
+            limits: Arc::new(limits),
+            prepared,
         })
     }
 
@@ -311,7 +312,10 @@ impl Plan {
             detail,
         };
         let landlock = match &self.landlock {
-            Some(rules) => format!("ABI {}, {} rules", self.landlock_abi, rules.len()),
+            Some(grants) => {
+                let count = grants.rules().len();
+                format!("ABI {}, {count} rules", self.landlock_abi)
+            }
             None => "not in this kernel; accepted by --weaker landlock".to_owned(),
         };
         vec![
@@ -407,8 +411,12 @@ impl Plan {
         &self.network
     }
 
-    pub(crate) fn landlock(&self) -> Option<&[(PathBuf, FsAccess)]> {
-        self.landlock.as_deref()
+    pub(crate) fn landlock(&self) -> Option<&Grants> {
+        self.landlock.as_ref()
+    }
+
+    pub(crate) fn prepared(&self) -> &Prepared {
+        &self.prepared
     }
 
     pub(crate) fn environment(&self) -> &[CString] {
@@ -451,9 +459,7 @@ impl Plan {
     }
 
     pub(crate) fn wants_terminal(&self) -> bool {
-        self.streams
-            .iter()
-            .any(|stream| matches!(stream, Stream::Terminal))
+        wants_terminal(&self.streams)
     }
 
     pub(crate) fn may_run_with_own_id(&self) -> bool {
@@ -475,4 +481,20 @@ fn current_umask() -> u32 {
     let mask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     rustix::process::umask(mask);
     mask.as_raw_mode()
+}
+
+fn wants_terminal(streams: &[Stream; 3]) -> bool {
+    let is_terminal = |stream: &Stream| matches!(stream, Stream::Terminal);
+    streams.iter().any(is_terminal)
+}
+
+fn check_landlock(request: &PlanRequest<'_>) -> Result<(), PlanError> {
+    if request.host.landlock_abi > 0 {
+        return Ok(());
+    }
+    match request.judge {
+        _ if !request.weaker.no_landlock => Err(PlanError::NoLandlock),
+        Judge::Nobody => Err(PlanError::NoLandlockNorListener),
+        Judge::Init => Ok(()),
+    }
 }

@@ -5,10 +5,20 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
 
 /// The hidden places, there or not, and what is shown in them all the same.
+///
+/// They are noted while a sandbox is planned, and sorted when somebody asks.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SensitivePlaces {
+    hidden: Noted,
+    shown: Noted,
+    sorted: OnceLock<Sorted>,
+}
+
+#[derive(Debug, Clone)]
+struct Sorted {
     hidden: Texts,
     shown: Texts,
     /// The last components of hidden places.
@@ -20,38 +30,73 @@ impl SensitivePlaces {
         hidden: impl IntoIterator<Item = &'a Path>,
         shown: impl IntoIterator<Item = &'a Path>,
     ) -> Self {
-        let hidden: Vec<&Path> = hidden.into_iter().collect();
-        let names = hidden.iter().filter_map(|path| path.file_name());
         Self {
-            names: Texts::of(names),
-            shown: Texts::of(shown.into_iter().map(Path::as_os_str)),
-            hidden: Texts::of(hidden.iter().map(|path| path.as_os_str())),
+            hidden: Noted::of(hidden.into_iter()),
+            shown: Noted::of(shown.into_iter()),
+            sorted: OnceLock::new(),
         }
+    }
+
+    /// Makes the next answer as quick as all others.
+    pub(crate) fn sort(&self) {
+        self.sorted();
+    }
+
+    fn sorted(&self) -> &Sorted {
+        self.sorted.get_or_init(|| Sorted {
+            hidden: Texts::of(self.hidden.paths().map(Path::as_os_str)),
+            shown: Texts::of(self.shown.paths().map(Path::as_os_str)),
+            names: Texts::of(self.hidden.paths().filter_map(Path::file_name)),
+        })
     }
 
     /// Whether a path as somebody wrote it may lead to a hidden place. Quick,
     /// because every path that is opened is asked about.
     pub(crate) fn may_be_named_by(&self, path: &[u8]) -> bool {
+        let names = &self.sorted().names;
         path.split(|byte| *byte == b'/')
-            .any(|component| self.names.contain(component))
+            .any(|component| names.contain(component))
     }
 
     /// Whether a whole path is, or lies in, a hidden place.
     pub(crate) fn holds(&self, path: &Path) -> bool {
         let path = without_dots(path);
+        let sorted = self.sorted();
         path.ancestors()
             .find_map(|ancestor| {
                 let text = ancestor.as_os_str().as_bytes();
-                let is_shown = self.shown.contain(text);
-                let is_hidden = self.hidden.contain(text);
+                let is_shown = sorted.shown.contain(text);
+                let is_hidden = sorted.hidden.contain(text);
                 (is_shown || is_hidden).then_some(!is_shown)
             })
             .unwrap_or(false)
     }
 }
 
-/// Paths or names by their text, in order: made at every start, and asked about
-/// with every file that is opened.
+/// Paths one after the other, each with a NUL after it.
+#[derive(Debug, Clone, Default)]
+struct Noted(Vec<u8>);
+
+impl Noted {
+    fn of<'a>(paths: impl Iterator<Item = &'a Path>) -> Self {
+        // About as much as there is.
+        const USUAL: usize = 8192;
+        let mut bytes = Vec::with_capacity(USUAL);
+        for path in paths {
+            bytes.extend_from_slice(path.as_os_str().as_bytes());
+            bytes.push(0);
+        }
+        Self(bytes)
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &Path> {
+        let each = self.0.split_inclusive(|byte| *byte == 0);
+        each.map(|path| Path::new(OsStr::from_bytes(path.strip_suffix(&[0]).unwrap_or(path))))
+    }
+}
+
+/// Paths or names by their text, in order: asked about with every file that is
+/// opened.
 #[derive(Debug, Clone, Default)]
 struct Texts(Vec<Box<[u8]>>);
 

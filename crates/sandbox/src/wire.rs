@@ -88,9 +88,9 @@ pub(crate) enum Order {
     /// The ids of the sandbox are mapped, and all that it was to be given was
     /// given; go on.
     Proceed,
-    /// Landlock's rules come along, with those of these numbers left to make;
-    /// or nothing does, and all are.
-    Ruleset(Vec<usize>),
+    /// A list of Landlock's rules that are left to make comes along, and those
+    /// that are made.
+    Ruleset,
     /// The start is on record, and the sockets of the network are served.
     Served,
     /// Send this signal to the command and its process group.

@@ -350,6 +350,8 @@ impl Shared {
             if rustix::event::poll(&mut fds, Some(&now)) != Ok(0) {
                 break;
             }
+            // Who is looked for may wait for somebody on this processor.
+            rustix::thread::sched_yield();
         }
     }
 

@@ -11,6 +11,7 @@ mod address;
 mod beside;
 mod caps;
 mod cradle;
+mod entry;
 mod environ;
 mod helper;
 mod idmap;
@@ -42,6 +43,7 @@ pub use crate::caps::{
     raise_permitted as raise_permitted_capabilities,
 };
 pub use crate::cradle::Cradle;
+pub use crate::entry::run_program;
 pub use crate::environ::{environment_where, scrub_environment};
 pub use crate::helper::end_with_parent;
 pub use crate::idmap::{IdMap, IdMapping, write_own_maps};
@@ -53,8 +55,9 @@ pub use crate::lease::{OpenFor, is_open_elsewhere};
 pub use crate::memory::{read_bytes, read_c_string, read_c_string_into, read_some};
 pub use crate::message::{Channel, Received};
 pub use crate::mount::{
-    MountFlags, attach, clone_tree, devpts, limit_tmpfs, make_view_read_only, pivot_into, procfs,
-    set_attributes_of_one, set_id_mapping, set_mount_attributes, tmpfs,
+    MountFlags, attach, attach_to_entry, clone_entry, clone_tree, devpts, limit_tmpfs,
+    make_view_read_only, pivot_into, procfs, set_attributes_of_one, set_id_mapping,
+    set_mount_attributes, tmpfs,
 };
 pub use crate::net::{
     Datagram, Families, Family, anyip_listener, bring_anyip_up, datagram_socket, intercept_tcp,

@@ -2,6 +2,7 @@
 //! never by a path that could have changed since it was looked at.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, FsPickFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags,
@@ -34,6 +35,22 @@ pub fn clone_tree(place: BorrowedFd<'_>, recursive: bool) -> Result<OwnedFd> {
         flags |= OpenTreeFlags::AT_RECURSIVE;
     }
     rustix::mount::open_tree(place, c"", flags)
+}
+
+/// A detached copy of the mount at `path` from `folder`; of a link, not of where
+/// it leads.
+pub fn clone_entry(folder: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
+    rustix::mount::open_tree(folder, path, flags)
+}
+
+/// Attaches a detached mount on top of what is called `name` in `folder`; of a
+/// link, not where it leads.
+pub fn attach_to_entry(tree: BorrowedFd<'_>, folder: BorrowedFd<'_>, name: &str) -> Result<()> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    rustix::mount::move_mount(tree, c"", folder, name, flags)
 }
 
 /// Attaches a detached mount on top of `place`.

@@ -231,7 +231,8 @@ pub fn reap_soon(pid: Pid) -> Result<WaitStatus> {
     for _ in 0..if others_can_work { LOOKS } else { 0 } {
         match rustix::process::waitpid(Some(pid), WaitOptions::NOHANG)? {
             Some((_, status)) => return Ok(status),
-            None => std::hint::spin_loop(),
+            // What it waits for may have to be done on our processor.
+            None => rustix::thread::sched_yield(),
         }
     }
     reap(pid)

@@ -9,13 +9,13 @@ mod tail;
 mod verify;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use ringfence_audit::{ReadError, RunPrefix, RunSummary, runs};
 use ringfence_runtime::audit_folder;
 use ringfence_sandbox::Host;
 
 use crate::error::Failure;
+use crate::exit::ExitCode;
 use crate::output;
 
 /// Show what runs did, and check that their record is whole

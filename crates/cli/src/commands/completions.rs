@@ -1,9 +1,8 @@
 //! `ringfence completions`: scripts for shells.
 
-use std::process::ExitCode;
-
 use clap_complete::Shell;
 
+use crate::exit::ExitCode;
 use crate::output;
 
 /// Print a completion script

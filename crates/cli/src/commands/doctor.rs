@@ -1,9 +1,8 @@
 //! `ringfence doctor`: what this machine can enforce.
 
-use std::process::ExitCode;
-
 use ringfence_runtime::{Finding, Health, examine};
 
+use crate::exit::ExitCode;
 use crate::output;
 
 /// Show what this machine can enforce, and how to mend what it cannot

@@ -5,7 +5,6 @@ pub(crate) mod show;
 mod validate;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use ringfence_runtime::{
     Freshness, KitError, KitReference, LoadedKit, kit_cache_folder, load_kits,
@@ -13,6 +12,7 @@ use ringfence_runtime::{
 use ringfence_sandbox::Host;
 
 use crate::error::Failure;
+use crate::exit::ExitCode;
 
 /// Check, show and compare sandbox kits
 ///

@@ -6,7 +6,7 @@ mod log;
 mod schema;
 mod show;
 
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 
 /// Check, explain and show policies, and what they let out
 #[derive(Debug, clap::Args)]

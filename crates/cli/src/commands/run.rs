@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use clap::ValueEnum;
 use ringfence_policy::srt_settings::SrtParentProxy;
@@ -20,6 +19,7 @@ use super::scope::{ScopeArgs, variable};
 use super::secret::passphrase::asking;
 use crate::descriptor;
 use crate::error::{COULD_NOT_START, Failure};
+use crate::exit::ExitCode;
 use crate::output;
 
 const EXAMPLES: &str = "Examples:

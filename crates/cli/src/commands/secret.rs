@@ -6,13 +6,13 @@ mod remove;
 mod set;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use ringfence_runtime::{SecretStore, StoreError, secret_folder};
 use ringfence_sandbox::Host;
 
 use crate::descriptor;
 use crate::error::Failure;
+use crate::exit::ExitCode;
 
 /// Keep secrets that credentials name, outside of every sandbox
 ///

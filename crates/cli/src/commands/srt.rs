@@ -12,7 +12,6 @@ mod words;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
-use std::process::ExitCode;
 
 use data_encoding::BASE64;
 use ringfence_audit::RunId;
@@ -28,6 +27,7 @@ use super::ending::{Advice, explain_start_failure, show_limits, show_refusals};
 use super::run::{find_parents, passed_environment, with_examination};
 use super::scope::{Here, withheld};
 use crate::error::Failure;
+use crate::exit::ExitCode;
 use crate::output;
 
 pub(super) use self::arguments::SrtArgs;

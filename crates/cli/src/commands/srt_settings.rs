@@ -2,12 +2,12 @@
 //! file for `srt --settings`.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use ringfence_policy::variables::kagent_settings;
 
 use super::scope::variable;
 use crate::error::Failure;
+use crate::exit::ExitCode;
 use crate::output;
 
 const EXAMPLES: &str = "Examples:

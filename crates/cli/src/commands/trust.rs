@@ -6,7 +6,6 @@ mod file;
 mod kit;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use ringfence_runtime::{Approval, Approvals, ApprovalsError, approvals_folder};
 use ringfence_sandbox::Host;
@@ -14,6 +13,7 @@ use ringfence_sandbox::Host;
 use self::asking::Asking;
 use self::kit::KitArgs;
 use crate::error::Failure;
+use crate::exit::ExitCode;
 use crate::output;
 
 /// Digits of a sum that people see.

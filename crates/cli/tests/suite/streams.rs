@@ -192,6 +192,21 @@ fn all_streams_closed_are_handled() {
 }
 
 #[test]
+fn g4_a_closed_stream_is_nothing_of_ours_inside() {
+    let folder = Folder::new();
+    // Had it been left closed, the next file that we open would have its number.
+    let script = "\"$RF\" run --report report.json -- sh -c \
+        'readlink /proc/$$/fd/0 > 0; readlink /proc/$$/fd/1 > 1; readlink /proc/$$/fd/2 > 2' \
+        <&- >&- 2>&-";
+    outside(&folder, script).expect_code(0);
+    for stream in ["0", "1", "2"] {
+        assert_eq!(folder.read(stream), "/dev/null\n", "{stream}");
+    }
+    let report: serde_json::Value = serde_json::from_str(&folder.read("report.json")).unwrap();
+    assert_eq!(report["exit"]["code"], 0);
+}
+
+#[test]
 fn a_full_device_as_output_is_the_commands_own_failure() {
     let folder = Folder::new();
     outside(

@@ -55,6 +55,19 @@ impl Site {
     }
 
     fn look(folder: Folder, wanted: &[Controller], cradle: &Cradle) -> Option<Self> {
+        let listed = |file: &str| -> Vec<Controller> {
+            let text = folder.read(file).unwrap_or_default();
+            let lists = |name: &str| text.split_whitespace().any(|word| word == name);
+            let all = wanted.iter().copied();
+            all.filter(|controller| controller.v2_name().is_some_and(lists))
+                .collect()
+        };
+        // Those that are enabled are among them. Beside hierarchies of version
+        // 1, there are often none.
+        let possible = listed("cgroup.controllers");
+        if possible.is_empty() {
+            return None;
+        }
         if !folder.may_write("") || !folder.may_write(PROCESSES) || !is_domain(&folder) {
             return None;
         }
@@ -63,19 +76,12 @@ impl Site {
         if folder.is_anothers(PROCESSES) {
             return None;
         }
-        let listed = |file: &str| -> Vec<Controller> {
-            let text = folder.read(file).unwrap_or_default();
-            let lists = |name: &str| text.split_whitespace().any(|word| word == name);
-            let all = wanted.iter().copied();
-            all.filter(|controller| controller.v2_name().is_some_and(lists))
-                .collect()
-        };
         let enabled = listed(ENABLED);
         let crowd = crowd_in(&folder, cradle);
         let to_enable = if crowd.is_some() && folder.may_write(ENABLED) {
-            let mut possible = listed("cgroup.controllers");
-            possible.retain(|controller| !enabled.contains(controller));
-            possible
+            let mut to_enable = possible;
+            to_enable.retain(|controller| !enabled.contains(controller));
+            to_enable
         } else {
             Vec::new()
         };

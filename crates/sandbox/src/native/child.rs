@@ -9,8 +9,9 @@ use ringfence_sys::{self as sys, Channel, Errno};
 
 use super::broker;
 use super::failure::{During, Failure};
-use super::handover::{self, Progress, Way};
+use super::handover::{self, Progress};
 use super::observe::{self, Observer, Pass, Repeat};
+use super::prepared::Way;
 use crate::plan::{Plan, Stream};
 use crate::wire::{Event, Step};
 
@@ -23,17 +24,15 @@ pub(super) fn run(
     plan: &Plan,
     terminal: Option<&OwnedFd>,
     channel: &Channel,
-    way: Way,
     observer: &Observer,
     progress: &Progress,
 ) -> i32 {
-    if let Err(failure) = prepare(plan, terminal, channel, way) {
+    if let Err(failure) = prepare(plan, terminal, channel) {
         let _ = tell(channel, &failure.event(), &[]);
         return 1;
     }
     let door = Door {
         plan,
-        way,
         observer,
         progress,
     };
@@ -48,12 +47,7 @@ pub(super) fn run(
     1
 }
 
-fn prepare(
-    plan: &Plan,
-    terminal: Option<&OwnedFd>,
-    channel: &Channel,
-    way: Way,
-) -> Result<(), Failure> {
+fn prepare(plan: &Plan, terminal: Option<&OwnedFd>, channel: &Channel) -> Result<(), Failure> {
     if terminal.is_some() {
         rustix::process::setpgid(None, None).during(Step::Session)?;
     } else {
@@ -68,7 +62,7 @@ fn prepare(
     limits.apply().during(Step::ProcessLimits)?;
     sys::drop_capabilities().during(Step::Capabilities)?;
     sys::close_all_on_exec().during(Step::CloseDescriptors)?;
-    handover::install(plan, channel, way)?;
+    handover::install(plan, channel)?;
     limits.apply_to_files().during(Step::ProcessLimits)
 }
 
@@ -104,7 +98,6 @@ pub(super) fn tell(
 /// close-on-exec.
 struct Door<'a> {
     plan: &'a Plan,
-    way: Way,
     observer: &'a Observer,
     progress: &'a Progress,
 }
@@ -145,7 +138,7 @@ impl Door<'_> {
 
     /// Becomes the program, which is on record before.
     fn enter(&self, program: &CString) -> Result<Infallible, Errno> {
-        let shown = match self.way {
+        let shown = match self.plan.prepared().way {
             Way::InMemory(Pass(shown)) => {
                 self.record(program)?;
                 shown
@@ -161,7 +154,7 @@ impl Door<'_> {
 
     /// Has it on record that a program is not there.
     fn miss(&self, program: &CString, errno: Errno) -> Result<Infallible, Errno> {
-        match self.way {
+        match self.plan.prepared().way {
             Way::InMemory(_) => {
                 self.observer.count(libc::SYS_execve);
                 Err(errno)

@@ -13,8 +13,7 @@ use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ringfence_policy::AuditLevel;
-use ringfence_sys::seccomp::{Filter, Listener};
+use ringfence_sys::seccomp::Listener;
 use ringfence_sys::{self as sys, Channel, Child, Errno, Pty, Received};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{DumpableBehavior, PidfdGetfdFlags};
@@ -22,8 +21,8 @@ use rustix::time::Timespec;
 
 use super::child::{self, tell};
 use super::failure::{During, Failure};
-use super::filters;
-use super::observe::{self, Observer, Pass};
+use super::observe::{self, Observer};
+use super::prepared::Way;
 use crate::judge::Judge;
 use crate::plan::Plan;
 use crate::wire::{Event, Step};
@@ -47,28 +46,7 @@ pub(super) fn restrict_init_early(plan: &Plan) -> Result<(), Failure> {
     if observe::sees_refusals(plan.audit_level()) {
         return Ok(());
     }
-    restrict_init()
-}
-
-/// How the command's process comes to be.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Way {
-    /// In the init's memory, to become the command with this pass.
-    InMemory(Pass),
-    /// As a copy, with whether anything of it is recorded.
-    Copied { is_recorded: bool },
-}
-
-impl Way {
-    fn choose(plan: &Plan, has_terminal: bool) -> Result<Self, Errno> {
-        let level = plan.audit_level();
-        // One that waits for us cannot be waited for.
-        if has_terminal || level == AuditLevel::All {
-            let is_recorded = level > AuditLevel::Off;
-            return Ok(Self::Copied { is_recorded });
-        }
-        Pass::new().map(Self::InMemory)
-    }
+    restrict_init(plan)
 }
 
 /// Whether the command's process is in the middle of something, as seen in the
@@ -93,11 +71,10 @@ impl Progress {
     }
 }
 
-/// The command's process, what it says, and how it came to be.
+/// The command's process, and what it says.
 pub(super) struct Begun {
     pub(super) process: Child,
     pub(super) says: Channel,
-    way: Way,
 }
 
 /// Makes the command's process.
@@ -109,11 +86,11 @@ pub(super) fn start_command(
 ) -> Result<Begun, Failure> {
     let (says, theirs) = Channel::pair().during(Step::Channel)?;
     let slave = pty.map(|pty| &pty.slave);
-    let way = Way::choose(plan, pty.is_some()).during(Step::Fork)?;
+    let way = plan.prepared().way;
     let progress = Progress::default();
     let start = || {
         progress.work();
-        let status = child::run(plan, slave, &theirs, way, observer, &progress);
+        let status = child::run(plan, slave, &theirs, observer, &progress);
         progress.rest();
         status
     };
@@ -131,7 +108,7 @@ pub(super) fn start_command(
     if matches!(way, Way::InMemory(_)) && progress.was_cut_off() {
         return Err(Errno::INTR).during(Step::Fork);
     }
-    Ok(Begun { process, says, way })
+    Ok(Begun { process, says })
 }
 
 /// Gives the command's process its terminal and takes its listener, if it has
@@ -142,12 +119,12 @@ pub(super) fn hand_over(
     begun: &Begun,
     pty: Option<&Pty>,
 ) -> Result<Option<Listener>, Failure> {
-    let Begun { process, says, way } = begun;
+    let Begun { process, says } = begun;
     let give_terminal = || match pty {
         Some(pty) => rustix::termios::tcsetpgrp(&pty.slave, process.pid).during(Step::Terminal),
         None => Ok(()),
     };
-    match way {
+    match plan.prepared().way {
         Way::InMemory(_) => {
             let listener = receive_listener(plan, says)?;
             restrict_init_late(plan)?;
@@ -179,34 +156,29 @@ fn restrict_init_late(plan: &Plan) -> Result<(), Failure> {
     if !observe::sees_refusals(plan.audit_level()) {
         return Ok(());
     }
-    restrict_init()
+    restrict_init(plan)
 }
 
-fn restrict_init() -> Result<(), Failure> {
-    let hardening = filters::hardening().assemble().during(Step::Filter)?;
-    sys::seccomp::install(&hardening).during(Step::Filter)
+fn restrict_init(plan: &Plan) -> Result<(), Failure> {
+    sys::seccomp::install(&plan.prepared().init).during(Step::Filter)
 }
 
 /// The command's side: installs its filter and lets the init have the
 /// listener, if there is one.
-pub(super) fn install(plan: &Plan, channel: &Channel, way: Way) -> Result<(), Failure> {
-    let filter = match way {
-        Way::InMemory(pass) => observe::of_command_with(plan.audit_level(), pass),
-        Way::Copied { .. } => observe::of_command(plan.audit_level()),
-    };
-    match way {
-        Way::Copied { is_recorded: true } => install_told(&filter, channel),
+pub(super) fn install(plan: &Plan, channel: &Channel) -> Result<(), Failure> {
+    match plan.prepared().way {
+        Way::Copied { is_recorded: true } => install_told(plan, channel),
         Way::Copied { is_recorded: false } => {
-            install_and_send(plan, &filter, channel)?;
+            install_and_send(plan, channel)?;
             // Until the terminal is ours.
             channel.receive().map(drop).during(Step::Channel)
         }
-        Way::InMemory(_) => install_and_send(plan, &filter, channel),
+        Way::InMemory(_) => install_and_send(plan, channel),
     }
 }
 
 /// Says which number the listener will have before there is one.
-fn install_told(filter: &Filter, channel: &Channel) -> Result<(), Failure> {
+fn install_told(plan: &Plan, channel: &Channel) -> Result<(), Failure> {
     // Or the init may not take anything from a copy of itself. Nobody else is
     // there yet, and `execve` does the same.
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable).during(Step::Session)?;
@@ -214,23 +186,20 @@ fn install_told(filter: &Filter, channel: &Channel) -> Result<(), Failure> {
     channel
         .send(&number.to_ne_bytes(), &[])
         .during(Step::Channel)?;
-    let filter = filter.assemble().during(Step::Listener)?;
-    let listener = sys::seccomp::install_with_listener(&filter).during(Step::Listener)?;
+    let filter = &plan.prepared().command;
+    let listener = sys::seccomp::install_with_listener(filter).during(Step::Listener)?;
     // It is closed by `execve`, when the init has it.
     std::mem::forget(listener);
     Ok(())
 }
 
-fn install_and_send(plan: &Plan, filter: &Filter, channel: &Channel) -> Result<(), Failure> {
+fn install_and_send(plan: &Plan, channel: &Channel) -> Result<(), Failure> {
+    let filter = &plan.prepared().command;
     let listener = match plan.judge() {
-        Judge::Init => filter
-            .assemble()
-            .and_then(|filter| sys::seccomp::install_with_listener(&filter))
+        Judge::Init => sys::seccomp::install_with_listener(filter)
             .map(Some)
             .during(Step::Listener),
-        Judge::Nobody => filters::unjudged()
-            .assemble()
-            .and_then(|filter| sys::seccomp::install(&filter))
+        Judge::Nobody => sys::seccomp::install(filter)
             .map(|()| None)
             .during(Step::Filter),
     }?;

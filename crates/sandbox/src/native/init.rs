@@ -118,6 +118,8 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
     drop(pty);
     release_streams()?;
     let account = Account::open(storage);
+    // While the command is loaded.
+    plan.sensitive().sort();
     let seen = (observer, plan.sensitive());
     let desk = match listener {
         Some(listener) => Desk::Open(Box::new(
@@ -245,6 +247,7 @@ fn await_briefly(channel: &Channel) -> Result<(), Errno> {
         if rustix::event::poll(&mut fds, Some(&now))? > 0 {
             break;
         }
+        rustix::thread::sched_yield();
     }
     Ok(())
 }

@@ -5,42 +5,36 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use ringfence_sys::{Channel, Errno, FsAccess, Received, Ruleset};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 
 use super::failure::{During, Failure};
-use crate::plan::Plan;
+use super::late;
+use crate::plan::{Grant, Plan};
 use crate::view::{Base, Content, Overlay, View};
 use crate::wire::{Order, Step};
 
 const TO_GRANT: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
-/// Whether the supervisor begins with the rules: not where it has more to give
-/// to the init, which is waited for in another order.
-pub(super) fn is_begun_outside(plan: &Plan) -> bool {
-    plan.landlock().is_some() && plan.late().is_empty()
-}
-
-/// The rules that can be made outside, and the numbers of those that are left
-/// to the init, as far as they fit a message: otherwise it makes all of them.
-pub(super) fn begin(plan: &Plan) -> Option<(Ruleset, Vec<usize>)> {
-    const MOST_LEFT: usize = 1000;
-    let rules = plan.landlock()?;
-    let ruleset = Ruleset::new().ok()?;
-    let same = SameOutside::of(plan.view());
-    let is_done = |path: &Path, access| match same.reach(path) {
-        Some(resolve) => grant(&ruleset, path, access, resolve),
-        None => false,
+/// The rules, as far as they can be made outside, and a list of those that are
+/// left to the init; its own, if there are any, are made then.
+pub(super) fn begin(plan: &Plan) -> Result<Option<(OwnedFd, Option<Ruleset>)>, Errno> {
+    let Some(grants) = plan.landlock() else {
+        return Ok(None);
     };
-    let left: Vec<usize> = rules
-        .iter()
-        .enumerate()
-        .filter(|(_, (path, access))| !is_done(path, *access))
-        .map(|(number, _)| number)
-        .collect();
-    (left.len() <= MOST_LEFT).then_some((ruleset, left))
+    let ruleset = Ruleset::new().ok();
+    let same = SameOutside::of(plan.view());
+    let is_done = |path: &Path, access| match (&ruleset, same.reach(path)) {
+        (Some(ruleset), Some(resolve)) => grant(ruleset, path, access, resolve),
+        _ => false,
+    };
+    let rules = grants.rules().iter();
+    let left = rules.filter(|(path, access)| !is_done(path, *access));
+    let left = late::sealed(&list(left))?;
+    Ok(Some((left, ruleset)))
 }
 
 /// False if this has to be done by the init: there is something on the way that
@@ -105,45 +99,99 @@ fn is_itself(overlay: &Overlay) -> bool {
 
 /// Restricts the calling process, which is in its view already.
 pub(super) fn restrict(plan: &Plan, supervisor: &Channel) -> Result<(), Failure> {
-    let Some(rules) = plan.landlock() else {
+    if plan.landlock().is_none() {
         return Ok(());
-    };
-    let given = is_begun_outside(plan).then(|| take(supervisor));
-    let given = given.transpose().during(Step::Landlock)?.flatten();
-    let (ruleset, left) = match given {
-        Some((descriptor, left)) => (Ruleset::given(descriptor), left),
-        None => (Ruleset::new(), (0..rules.len()).collect()),
-    };
+    }
+    let (left, ruleset) = take(supervisor).during(Step::Landlock)?;
+    let ruleset = ruleset.map_or_else(Ruleset::new, Ruleset::given);
     let ruleset = ruleset.during(Step::Landlock)?;
-    for number in left {
-        let rule = rules.get(number).ok_or(Errno::INVAL);
-        let (path, access) = rule.during(Step::Landlock)?;
-        match rustix::fs::open(path, TO_GRANT, Mode::empty()) {
+    for (path, access) in left {
+        match rustix::fs::open(&path, TO_GRANT, Mode::empty()) {
             Ok(place) => ruleset
-                .grant(place.as_fd(), *access)
-                .at(Step::LandlockPlace, path)?,
+                .grant(place.as_fd(), access)
+                .at(Step::LandlockPlace, &path)?,
             Err(Errno::LOOP) => {}
             Err(errno) if is_nothing(errno) => {}
-            Err(errno) => return Err(errno).at(Step::LandlockPlace, path),
+            Err(errno) => return Err(errno).at(Step::LandlockPlace, &path),
         }
     }
     ruleset.restrict_self().during(Step::Landlock)
 }
 
-fn take(supervisor: &Channel) -> Result<Option<(OwnedFd, Vec<usize>)>, Errno> {
-    let Received::Message(bytes, mut descriptors) = supervisor.receive()? else {
+/// The rules that are left to make, and those that are made.
+fn take(supervisor: &Channel) -> Result<(Vec<Grant>, Option<OwnedFd>), Errno> {
+    let Received::Message(bytes, descriptors) = supervisor.receive()? else {
         return Err(Errno::PIPE);
     };
-    match serde_json::from_slice(&bytes) {
-        Ok(Order::Ruleset(left)) => Ok(descriptors.pop().map(|ruleset| (ruleset, left))),
+    let mut descriptors = descriptors.into_iter();
+    match (serde_json::from_slice(&bytes), descriptors.next()) {
+        (Ok(Order::Ruleset), Some(left)) => {
+            let left = listed(&late::content(&left)?).ok_or(Errno::PIPE)?;
+            Ok((left, descriptors.next()))
+        }
         _ => Err(Errno::PIPE),
     }
+}
+
+/// Rules as bytes: of each, a letter for what may be done, and the path up to a
+/// NUL.
+fn list<'a>(rules: impl Iterator<Item = &'a Grant>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (path, access) in rules {
+        bytes.push(letter(*access));
+        bytes.extend(path.as_os_str().as_bytes());
+        bytes.push(0);
+    }
+    bytes
+}
+
+/// What [`list`] wrote; `None` if it is something else.
+fn listed(bytes: &[u8]) -> Option<Vec<Grant>> {
+    let rule = |rule: &[u8]| {
+        let (letter, rest) = rule.split_first()?;
+        let path = rest.strip_suffix(&[0])?;
+        Some((PathBuf::from(OsStr::from_bytes(path)), access(*letter)?))
+    };
+    bytes.split_inclusive(|byte| *byte == 0).map(rule).collect()
+}
+
+fn letter(access: FsAccess) -> u8 {
+    match access {
+        FsAccess::List => b'l',
+        FsAccess::Read => b'r',
+        FsAccess::Write => b'w',
+        FsAccess::Device => b'd',
+    }
+}
+
+fn access(of: u8) -> Option<FsAccess> {
+    use FsAccess::{Device, List, Read, Write};
+    [List, Read, Write, Device]
+        .into_iter()
+        .find(|access| letter(*access) == of)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::view::Place;
+
+    #[test]
+    fn rules_are_read_as_they_were_written() {
+        let odd = OsStr::from_bytes(b"/\xff\n\"l");
+        let rules = [
+            (PathBuf::from("/"), FsAccess::List),
+            (PathBuf::from("/usr"), FsAccess::Read),
+            (PathBuf::from(odd), FsAccess::Write),
+            (PathBuf::from("/dev"), FsAccess::Device),
+        ];
+        let bytes = list(rules.iter());
+        assert_eq!(listed(&bytes).unwrap(), rules);
+        assert_eq!(listed(&[]).unwrap(), []);
+        for wrong in [&bytes[..bytes.len() - 1], b"x/\0", b"\0"] {
+            assert_eq!(listed(wrong), None);
+        }
+    }
 
     #[test]
     fn g4_what_the_view_covers_is_not_granted_outside() {

@@ -50,7 +50,8 @@ fn fill_one(
     }
 }
 
-fn sealed(bytes: &[u8]) -> Result<OwnedFd, Errno> {
+/// Memory without a name that has these bytes for good.
+pub(super) fn sealed(bytes: &[u8]) -> Result<OwnedFd, Errno> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let file = rustix::fs::memfd_create("given", flags)?;
     let mut left = bytes;
@@ -61,6 +62,20 @@ fn sealed(bytes: &[u8]) -> Result<OwnedFd, Errno> {
     let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
     rustix::fs::fcntl_add_seals(&file, seals)?;
     Ok(file)
+}
+
+/// What was [`sealed`].
+pub(super) fn content(file: &OwnedFd) -> Result<Vec<u8>, Errno> {
+    let length = usize::try_from(rustix::fs::fstat(file)?.st_size).map_err(|_| Errno::FBIG)?;
+    let mut bytes = vec![0; length];
+    let mut read = 0;
+    while read < length {
+        match rustix::io::pread(file, &mut bytes[read..], read as u64)? {
+            0 => return Err(Errno::PIPE),
+            more => read += more,
+        }
+    }
+    Ok(bytes)
 }
 
 /// The files as the init got them, by their numbers, and the names of its
@@ -97,9 +112,7 @@ mod tests {
     #[test]
     fn what_is_handed_in_cannot_be_changed_any_more() {
         let file = sealed(b"all").unwrap();
-        let mut read = [0; 8];
-        let length = rustix::io::pread(&file, &mut read, 0).unwrap();
-        assert_eq!(&read[..length], b"all");
+        assert_eq!(content(&file).unwrap(), b"all");
         assert_eq!(rustix::io::write(&file, b"more"), Err(Errno::PERM));
     }
 

@@ -226,7 +226,7 @@ impl<'a> Life<'a> {
                     Order::Mounts(_)
                     | Order::Files
                     | Order::Proceed
-                    | Order::Ruleset(_)
+                    | Order::Ruleset
                     | Order::Served,
                 )
                 | Err(_) => {}
@@ -317,7 +317,10 @@ impl<'a> Life<'a> {
             timed_out: self.timed_out,
             usage,
         };
-        i32::from(tell(self.supervisor, &Event::Ended(ended), &[]).is_err())
+        let told = tell(self.supervisor, &Event::Ended(ended), &[]);
+        // The process ends now: the kernel lets go of everything at once.
+        std::mem::forget(self);
+        i32::from(told.is_err())
     }
 }
 

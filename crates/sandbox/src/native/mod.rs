@@ -18,6 +18,7 @@ mod mounts;
 mod network;
 mod observations;
 mod observe;
+mod prepared;
 mod refusals;
 mod scratch;
 mod spawn;
@@ -25,4 +26,5 @@ mod storage;
 mod watchdog;
 
 pub use observations::ObservationError;
+pub(crate) use prepared::Prepared;
 pub use spawn::{Attendant, Running, SpawnError, spawn};

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use ringfence_sys::{self as sys, Errno, MountFlags};
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 
 use super::failure::{During, Failure};
 use super::late::GivenFiles;
@@ -131,20 +131,12 @@ fn take_devices() -> Result<Vec<(&'static str, OwnedFd)>, Failure> {
     let mut trees = Vec::with_capacity(DEVICES.len());
     for name in DEVICES {
         let path = Path::new("/dev").join(name);
-        let node = rustix::fs::open(
-            &path,
-            OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
-        .at(Step::Devices, &path)?;
-        let status = rustix::fs::fstat(&node).at(Step::Devices, &path)?;
-        // What lies there must be the device it says (CVE-2025-31133).
-        if rustix::fs::FileType::from_raw_mode(status.st_mode)
-            != rustix::fs::FileType::CharacterDevice
-        {
+        let tree = sys::clone_entry(CWD, &path).at(Step::Devices, &path)?;
+        let status = rustix::fs::fstat(&tree).at(Step::Devices, &path)?;
+        // What was taken must be the device it says (CVE-2025-31133).
+        if FileType::from_raw_mode(status.st_mode) != FileType::CharacterDevice {
             return Err(Errno::NODEV).at(Step::Devices, &path);
         }
-        let tree = sys::clone_tree(node.as_fd(), false).at(Step::CloneMount, &path)?;
         trees.push((name, tree));
     }
     Ok(trees)
@@ -225,9 +217,8 @@ impl Root {
         if is_folder {
             return Ok(());
         }
-        let flags =
-            OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
-        rustix::fs::openat(&self.0, below, flags, Mode::from_raw_mode(0o444)).map(drop)
+        let mode = Mode::from_raw_mode(0o444);
+        rustix::fs::mknodat(&self.0, below, FileType::RegularFile, mode, 0)
     }
 
     fn link(&self, path: &Path, target: &Path) -> Result<(), Failure> {
@@ -352,11 +343,11 @@ impl Root {
         sys::set_attributes_of_one(folder.as_fd(), MountFlags::READ_ONLY).during(Step::Devices)
     }
 
+    /// Attaches a mount to a new name in this root, which only we know.
     fn place(&self, name: &str, tree: &OwnedFd, is_folder: bool) -> Result<(), Failure> {
-        let path = Path::new("/").join(name);
-        self.make(&path, is_folder).at(Step::Devices, &path)?;
-        let point = self.open(&path).at(Step::OpenPlace, &path)?;
-        sys::attach(tree.as_fd(), point.as_fd()).at(Step::Devices, &path)
+        let path = Path::new(name);
+        self.make(path, is_folder).at(Step::Devices, path)?;
+        sys::attach_to_entry(tree.as_fd(), self.0.as_fd(), name).at(Step::Devices, path)
     }
 
     fn attach_proc(&self) -> Result<(), Failure> {
@@ -377,6 +368,6 @@ pub(super) fn open_folder(path: &Path) -> Result<OwnedFd, Failure> {
 }
 
 fn is_folder(place: BorrowedFd<'_>) -> Result<bool, Errno> {
-    let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(place)?.st_mode);
-    Ok(kind == rustix::fs::FileType::Directory)
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(place)?.st_mode);
+    Ok(kind == FileType::Directory)
 }

@@ -60,44 +60,46 @@ impl Scratch {
     }
 
     pub(super) fn folder(&self, name: &str, mode: u32) -> Result<OwnedFd, Failure> {
-        rustix::fs::mkdirat(&self.root, name, Mode::from_raw_mode(mode)).during(Step::Scratch)?;
-        self.open(name)
-    }
-
-    fn open(&self, name: &str) -> Result<OwnedFd, Failure> {
+        self.make_folder(name, mode)?;
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         rustix::fs::openat(&self.root, name, flags, Mode::empty()).during(Step::Scratch)
     }
 
+    fn make_folder(&self, name: &str, mode: u32) -> Result<(), Failure> {
+        let mode = Mode::from_raw_mode(mode);
+        rustix::fs::mkdirat(&self.root, name, mode).during(Step::Scratch)
+    }
+
     /// A new folder as a mount of its own.
     pub(super) fn tree(&self, name: &str, mode: u32) -> Result<OwnedFd, Failure> {
-        let folder = self.folder(name, mode)?;
-        sys::clone_tree(folder.as_fd(), false).during(Step::CloneMount)
+        self.make_folder(name, mode)?;
+        sys::clone_entry(self.root.as_fd(), Path::new(name)).during(Step::CloneMount)
     }
 
     /// An empty, sealed folder as a mount of its own.
     pub(super) fn empty_folder(&self) -> Result<OwnedFd, Failure> {
         copy_of(&self.empty_folder, || {
-            sealed_in_place(&self.folder("empty", 0o555)?)
+            self.make_folder("empty", 0o555)?;
+            self.seal_in_place("empty")
         })
     }
 
     /// An empty file that nobody may read, as a mount of its own.
     pub(super) fn unreadable_file(&self) -> Result<OwnedFd, Failure> {
         copy_of(&self.unreadable_file, || {
-            sealed_in_place(&self.new_file(b"", 0)?)
+            self.seal_in_place(&self.new_file(b"", 0)?)
         })
     }
 
     pub(super) fn file(&self, bytes: &[u8]) -> Result<OwnedFd, Failure> {
-        seal(&self.new_file(bytes, 0o444)?)
+        self.seal(&self.new_file(bytes, 0o444)?)
     }
 
     /// A new folder with these files, as a mount of its own that cannot be
     /// changed.
     pub(super) fn own_folder(&self, files: &[OwnFile]) -> Result<OwnedFd, Failure> {
         let name = self.fresh_name();
-        let folder = self.folder(&name, 0o755)?;
+        self.make_folder(&name, 0o755)?;
         for file in files {
             let path = Path::new(&name).join(&file.path);
             self.make_folders_to(&name, &file.path)
@@ -107,13 +109,13 @@ impl Scratch {
                 OwnContent::Late(number) => self.link(*number, &path),
             }?;
         }
-        restricted(&folder, MountFlags::READ_ONLY)
+        self.restricted(&name, MountFlags::READ_ONLY)
     }
 
     /// A late file, to lay over one of the host.
     pub(super) fn late(&self, number: usize) -> Result<OwnedFd, Failure> {
         let name = self.files.name(number, |given| self.copy(given))?;
-        seal(&self.open(name)?)
+        self.seal(name)
     }
 
     fn link(&self, number: usize, path: &Path) -> Result<(), Failure> {
@@ -134,10 +136,11 @@ impl Scratch {
         Ok(())
     }
 
-    fn new_file(&self, bytes: &[u8], mode: u32) -> Result<OwnedFd, Failure> {
+    /// Returns the name of the new file.
+    fn new_file(&self, bytes: &[u8], mode: u32) -> Result<String, Failure> {
         let name = self.fresh_name();
         self.write(Path::new(&name), mode, bytes)?;
-        self.open(&name)
+        Ok(name)
     }
 
     fn write(&self, path: &Path, mode: u32, bytes: &[u8]) -> Result<(), Failure> {
@@ -171,26 +174,27 @@ impl Scratch {
         rustix::fs::openat(&self.root, path, flags, Mode::from_raw_mode(mode))
             .at(Step::Scratch, path)
     }
-}
 
-/// Mounts `place` on itself so that it cannot be changed; later copies of the
-/// mount cannot be either.
-fn sealed_in_place(place: &OwnedFd) -> Result<OwnedFd, Failure> {
-    let tree = seal(place)?;
-    // Only what is attached can be copied before Linux 6.15.
-    sys::attach(tree.as_fd(), place.as_fd()).during(Step::AttachMount)?;
-    Ok(tree)
-}
+    /// Mounts what is called `name` on itself so that it cannot be changed;
+    /// later copies of the mount cannot be either.
+    fn seal_in_place(&self, name: &str) -> Result<OwnedFd, Failure> {
+        let tree = self.seal(name)?;
+        // Only what is attached can be copied before Linux 6.15.
+        sys::attach_to_entry(tree.as_fd(), self.root.as_fd(), name).during(Step::AttachMount)?;
+        Ok(tree)
+    }
 
-/// A mount of `place` that cannot be changed.
-fn seal(place: &OwnedFd) -> Result<OwnedFd, Failure> {
-    restricted(place, MountFlags::INERT)
-}
+    /// A mount of what is called `name` that cannot be changed.
+    fn seal(&self, name: &str) -> Result<OwnedFd, Failure> {
+        self.restricted(name, MountFlags::INERT)
+    }
 
-fn restricted(place: &OwnedFd, flags: MountFlags) -> Result<OwnedFd, Failure> {
-    let tree = sys::clone_tree(place.as_fd(), false).during(Step::CloneMount)?;
-    sys::set_attributes_of_one(tree.as_fd(), flags).during(Step::RestrictMount)?;
-    Ok(tree)
+    fn restricted(&self, name: &str, flags: MountFlags) -> Result<OwnedFd, Failure> {
+        let tree = sys::clone_entry(self.root.as_fd(), Path::new(name));
+        let tree = tree.during(Step::CloneMount)?;
+        sys::set_attributes_of_one(tree.as_fd(), flags).during(Step::RestrictMount)?;
+        Ok(tree)
+    }
 }
 
 /// A copy of a mount that is made once.

@@ -250,7 +250,7 @@ fn start(
         init,
         channel,
         terminal: None,
-        layers: plan.layers(),
+        layers: Vec::new(),
         judge: plan.judge(),
         observations: ring
             .map(Ring::into_reader)
@@ -264,9 +264,11 @@ fn start(
     if let Some(mappings) = &mut mappings {
         running.give_places(plan, mappings)?;
     }
-    if landlock::is_begun_outside(plan) {
-        running.give_ruleset(plan);
+    // Late files come first, and those are made after the next steps.
+    if plan.late().is_empty() {
+        running.give_ruleset(plan)?;
     }
+    running.layers = plan.layers();
     let inlets = callers.map(|callers| running.await_network(Callers(callers)));
     let inlets = inlets.transpose()?;
     if !attendant.begin(&running) {
@@ -274,6 +276,7 @@ fn start(
     }
     if !plan.late().is_empty() {
         running.give_files(&late::fill(plan.late(), attendant)?);
+        running.give_ruleset(plan)?;
     }
     if inlets.is_some_and(|inlets| !attendant.serve(inlets)) {
         return Err(SpawnError::NotServed);
@@ -373,12 +376,14 @@ impl Running {
 
     /// Begins with Landlock's rules, while the init builds the view that others
     /// of them are about.
-    fn give_ruleset(&self, plan: &Plan) {
-        let (ruleset, left) = landlock::begin(plan).unzip();
-        let descriptor = ruleset.as_ref().map(AsFd::as_fd);
-        let left = Order::Ruleset(left.unwrap_or_default());
-        // An init that failed has said why, which is read next.
-        let _ = self.order(&left, descriptor.as_slice());
+    fn give_ruleset(&self, plan: &Plan) -> Result<(), SpawnError> {
+        if let Some((left, ruleset)) = landlock::begin(plan).map_err(SpawnError::HandIn)? {
+            let made = ruleset.as_ref().map(AsFd::as_fd);
+            let descriptors: Vec<_> = [left.as_fd()].into_iter().chain(made).collect();
+            // An init that failed has said why, which is read next.
+            let _ = self.order(&Order::Ruleset, &descriptors);
+        }
+        Ok(())
     }
 
     /// Hands in the late files, which are the last that is given.

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use ringfence_sys::Errno;
+
 use crate::limits::{LimitName, Unheld};
 use crate::view::ViewError;
 
@@ -21,6 +23,8 @@ pub enum PlanError {
         "this kernel has no Landlock, and the listener for system calls is another sandbox's: one of them is needed"
     )]
     NoLandlockNorListener,
+    #[error("the filters of system calls cannot be made: {0}")]
+    Filters(Errno),
     #[error("the working folder {} does not exist or may not be entered", .path.display())]
     NoWorkingFolder { path: PathBuf },
     #[error("the working folder {} is not a folder", .path.display())]
@@ -63,6 +67,7 @@ impl PlanError {
             Self::LimitUnenforceable { .. } => "limit-unenforceable",
             Self::NoLandlock => "no-landlock",
             Self::NoLandlockNorListener => "no-landlock-nor-listener",
+            Self::Filters(_) => "filters-unavailable",
             Self::NoWorkingFolder { .. } => "no-working-folder",
             Self::WorkingFolderIsFile { .. } => "working-folder-is-file",
             Self::RootWritable { .. } => "root-writable",
@@ -94,6 +99,7 @@ impl PlanError {
             Self::NoLandlockNorListener => {
                 "boot with lsm=landlock,… or start ringfence outside of the sandbox that has the listener"
             }
+            Self::Filters(_) => "see what this machine can enforce, and the fix: ringfence doctor",
             Self::NoWorkingFolder { .. } | Self::WorkingFolderIsFile { .. } => {
                 "name a folder: --cwd DIR"
             }

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use ringfence_policy::{Environment, ReadScope};
 use ringfence_sys::FsAccess;
@@ -304,12 +305,39 @@ pub(super) fn temporary_folder(rules: &Environment, files: &Files) -> Option<Ove
     })
 }
 
-/// What Landlock grants, as a second layer under the mounts.
-pub(super) fn landlock_rules(
-    files: &Files,
-    listings: &mut Listings,
-    made: &[Overlay],
-) -> Vec<(PathBuf, FsAccess)> {
+/// A path, and what may be done there and below.
+pub(crate) type Grant = (PathBuf, FsAccess);
+
+/// What Landlock grants, as a second layer under the mounts. It is found out
+/// when it is asked for: the init is at work by then.
+#[derive(Debug)]
+pub(crate) struct Grants {
+    files: Files,
+    listings: Mutex<Listings>,
+    made: Vec<PathBuf>,
+    rules: OnceLock<Vec<Grant>>,
+}
+
+impl Grants {
+    pub(super) fn new(mut files: Files, made: Vec<PathBuf>) -> Self {
+        Self {
+            listings: Mutex::new(std::mem::take(&mut files.listings)),
+            files,
+            made,
+            rules: OnceLock::new(),
+        }
+    }
+
+    /// For the supervisor: the init would look at what the sandbox has.
+    pub(crate) fn rules(&self) -> &[Grant] {
+        self.rules.get_or_init(|| {
+            let mut listings = self.listings.lock().unwrap_or_else(PoisonError::into_inner);
+            landlock_rules(&self.files, &mut listings, &self.made)
+        })
+    }
+}
+
+fn landlock_rules(files: &Files, listings: &mut Listings, made: &[PathBuf]) -> Vec<Grant> {
     let mut rules = vec![
         (PathBuf::from("/"), FsAccess::List),
         (PathBuf::from("/dev"), FsAccess::Device),
@@ -338,10 +366,7 @@ pub(super) fn landlock_rules(
             .iter()
             .map(|place| (place.path.clone(), FsAccess::Write)),
     );
-    rules.extend(
-        made.iter()
-            .map(|overlay| (overlay.path.clone(), FsAccess::Read)),
-    );
+    rules.extend(made.iter().map(|path| (path.clone(), FsAccess::Read)));
     rules
 }
 

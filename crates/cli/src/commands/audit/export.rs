@@ -4,7 +4,6 @@ use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use clap::ValueEnum;
 use ringfence_audit::{ExportFormat, Exporter, Filter, Records, RunPrefix, Timestamp};
@@ -12,6 +11,7 @@ use ringfence_policy::TimeSpan;
 
 use super::{ending, folder, tell_skipped};
 use crate::error::Failure;
+use crate::exit::ExitCode;
 
 /// Write the record in a format for other programs
 #[derive(Debug, clap::Args)]

@@ -1,12 +1,12 @@
 //! `ringfence audit list`: the runs that are on record.
 
 use std::num::NonZeroUsize;
-use std::process::ExitCode;
 
 use ringfence_audit::{Life, RunSummary, Timestamp, command_line, runs};
 
 use super::{ending, folder};
 use crate::error::Failure;
+use crate::exit::ExitCode;
 use crate::output;
 
 /// Digits of a run's id that people see.

@@ -1,12 +1,11 @@
 //! `ringfence audit show`: the story of one run.
 
-use std::process::ExitCode;
-
 use ringfence_audit::{Event, Filter, Records, RunPrefix, RunSummary, Story};
 use serde::Serialize;
 
 use super::{ending, find_run, folder, list, story, tell_skipped};
 use crate::error::Failure;
+use crate::exit::ExitCode;
 use crate::output;
 
 /// Tell the story of one run: what it ran, reached, wrote, and was refused

@@ -1,12 +1,12 @@
 //! `ringfence audit tail`: the last events, and those that come.
 
 use std::num::NonZeroUsize;
-use std::process::ExitCode;
 
 use ringfence_audit::{Filter, Records, RunPrefix};
 
 use super::{ending, folder, stream, tell_skipped};
 use crate::error::Failure;
+use crate::exit::ExitCode;
 
 /// Print the last events of all runs, or of one
 #[derive(Debug, clap::Args)]

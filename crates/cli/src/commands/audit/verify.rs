@@ -1,12 +1,11 @@
 //! `ringfence audit verify`: whether the record is as it was written.
 
-use std::process::ExitCode;
-
 use ringfence_audit::{Life, Noted, Problem, ProblemKind, Unsealed, Verification, verify_with};
 use serde::Serialize;
 
 use super::folder;
 use crate::error::Failure;
+use crate::exit::ExitCode;
 use crate::output;
 
 /// The exit code for a record that was altered, and for one that cannot be read.

@@ -1,13 +1,12 @@
 //! `ringfence kit diff`: what another content of a kit would change.
 
-use std::process::ExitCode;
-
 use ringfence_policy::{Change, Difference};
 use ringfence_runtime::LoadedKit;
 use serde::Serialize;
 
 use super::ReadArgs;
 use crate::error::Failure;
+use crate::exit::ExitCode;
 use crate::output;
 
 /// Show what a kit has otherwise than another, and what that widens

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::process::ExitCode;
 
 use ringfence_policy::{Kit, KitKind, KitSchema, Note, NoteKind, Surface};
 use ringfence_runtime::LoadedKit;
@@ -10,6 +9,7 @@ use serde::Serialize;
 
 use super::ReadArgs;
 use crate::error::Failure;
+use crate::exit::ExitCode;
 use crate::output;
 
 /// Show what a kit asks for: hosts, credentials, variables, files and commands

@@ -2,7 +2,6 @@
 //! it has no effect.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use ringfence_policy::{Note, NoteKind, PathContext};
 use ringfence_runtime::LoadedKit;
@@ -11,6 +10,7 @@ use serde::Serialize;
 
 use super::ReadArgs;
 use crate::error::Failure;
+use crate::exit::ExitCode;
 use crate::output;
 
 /// Check kits, and report what of them has no effect here

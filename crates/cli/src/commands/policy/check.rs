@@ -1,7 +1,6 @@
 //! `ringfence policy check`: is a file right, and what of it has no effect.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use ringfence_policy::{Note, PathContext};
 use ringfence_runtime::{Sources, approvals_folder, check_file};
@@ -9,6 +8,7 @@ use ringfence_sandbox::Host;
 use serde::Serialize;
 
 use crate::error::Failure;
+use crate::exit::ExitCode;
 use crate::output;
 
 /// Check policy files and srt settings, and report what has no effect

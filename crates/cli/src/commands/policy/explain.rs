@@ -1,12 +1,12 @@
 //! `ringfence policy explain`: why a host is allowed or not.
 
 use std::net::IpAddr;
-use std::process::ExitCode;
 
 use ringfence_policy::{Explanation, Request, Target, explain};
 
 use crate::commands::scope::ScopeArgs;
 use crate::error::Failure;
+use crate::exit::ExitCode;
 use crate::output;
 
 /// Say why a request is allowed or not, which line would change it, and which credential it gets

@@ -4,13 +4,13 @@ mod follow;
 mod table;
 
 use std::num::NonZeroUsize;
-use std::process::ExitCode;
 
 use ringfence_audit::{Filter, Grouped, Records, RunPrefix, Timestamp, Verdict};
 use ringfence_policy::TimeSpan;
 
 use crate::commands::audit::{folder, tell_skipped};
 use crate::error::Failure;
+use crate::exit::ExitCode;
 use crate::output;
 
 /// Show which destinations were allowed or refused, by which rule and how often

@@ -1,9 +1,8 @@
 //! `ringfence policy schema`: JSON Schemas of the file formats.
 
-use std::process::ExitCode;
-
 use clap::ValueEnum;
 
+use crate::exit::ExitCode;
 use crate::output;
 
 /// Print the JSON Schema of a file format

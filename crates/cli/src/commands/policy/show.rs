@@ -1,10 +1,9 @@
 //! `ringfence policy show`: the policy that holds, rule by rule.
 
-use std::process::ExitCode;
-
 use ringfence_policy::rows;
 
 use crate::commands::scope::ScopeArgs;
+use crate::exit::ExitCode;
 use crate::output;
 
 /// Show the policy that holds, and where each rule comes from

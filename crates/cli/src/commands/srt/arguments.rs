@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{Args, Command, FromArgMatches};
@@ -11,6 +10,7 @@ use super::shell::quote;
 use super::words::apart;
 use crate::commands::usage;
 use crate::error::Failure;
+use crate::exit::ExitCode;
 use crate::output;
 
 /// The version of srt whose command line and settings these are, then our own.

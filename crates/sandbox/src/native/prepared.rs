@@ -1,0 +1,56 @@
+//! The filters of a sandbox and the way its command begins, made ready while
+//! the sandbox is planned: whoever needs them has others waiting.
+
+use ringfence_policy::AuditLevel;
+use ringfence_sys::Errno;
+use ringfence_sys::seccomp::Program;
+
+use super::filters;
+use super::observe::{self, Pass};
+use crate::judge::Judge;
+
+/// How the command's process comes to be.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Way {
+    /// In the init's memory, to become the command with this pass.
+    InMemory(Pass),
+    /// As a copy, with whether anything of it is recorded.
+    Copied { is_recorded: bool },
+}
+
+impl Way {
+    fn choose(level: AuditLevel, has_terminal: bool) -> Result<Self, Errno> {
+        // One that waits for us cannot be waited for.
+        if has_terminal || level == AuditLevel::All {
+            let is_recorded = level > AuditLevel::Off;
+            return Ok(Self::Copied { is_recorded });
+        }
+        Pass::new().map(Self::InMemory)
+    }
+}
+
+/// What a sandbox's processes are restricted with.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(super) way: Way,
+    /// Of the command's process. It has a listener where the init judges.
+    pub(super) command: Program,
+    /// Of the init.
+    pub(super) init: Program,
+}
+
+impl Prepared {
+    pub(crate) fn new(level: AuditLevel, judge: Judge, has_terminal: bool) -> Result<Self, Errno> {
+        let way = Way::choose(level, has_terminal)?;
+        let command = match (judge, way) {
+            (Judge::Nobody, _) => filters::unjudged(),
+            (Judge::Init, Way::InMemory(pass)) => observe::of_command_with(level, pass),
+            (Judge::Init, Way::Copied { .. }) => observe::of_command(level),
+        };
+        Ok(Self {
+            way,
+            command: command.assemble()?,
+            init: filters::hardening().assemble()?,
+        })
+    }
+}

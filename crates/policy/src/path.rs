@@ -188,7 +188,10 @@ fn fixed_prefix(glob: &str) -> &str {
 impl fmt::Display for PathRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Literal(path) => path.display().fmt(f),
+            Self::Literal(path) => match path.to_str() {
+                Some(path) => f.write_str(path),
+                None => path.display().fmt(f),
+            },
             Self::Glob(glob) => f.write_str(glob),
         }
     }

@@ -4,7 +4,7 @@
 //! none, and a sandbox whose calls cannot be recorded any more is ended.
 
 use std::cell::RefCell;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,10 +13,9 @@ use ringfence_audit::{
     Paths, Peak, Recorder, Reduced, RunEnded, RunId, RunIdError, RunStarted, Text, Timestamp,
     Totals,
 };
-use ringfence_policy::{AuditLevel, Policy, Resolved};
+use ringfence_policy::{AuditLevel, Origin, Policy, Resolved};
 use ringfence_sandbox::{
-    self as sandbox, HeldLimit, LimitHit, Observation, ObservationError, Observed, Outcome,
-    Running, Usage,
+    self as sandbox, HeldLimit, LimitHit, Observation, ObservationError, Observed, Outcome, Running,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -96,7 +95,7 @@ impl Evidence {
         working_folder: &Path,
         running: &Running,
     ) -> Result<(), EvidenceError> {
-        let limits = running.limits(&Usage::default());
+        let limits = running.unused_limits();
         let audit = AuditReport::of(policy.audit().value, running.judge());
         self.recorder.run_started(RunStarted {
             command: Arguments::new(command),
@@ -287,10 +286,25 @@ fn reason(reason: ExitReason) -> &'static str {
 
 /// The sum of every entry of the policy and where it came from.
 fn sum(policy: &Resolved<Policy>) -> Digest {
-    let mut text = String::new();
+    /// Takes text in, which cannot fail.
+    struct Summed(Sha256);
+    impl fmt::Write for Summed {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0.update(text);
+            Ok(())
+        }
+    }
+    let mut sum = Summed(Sha256::new());
+    // Most entries have the origin of the one before.
+    let mut last: Option<(Origin, String)> = None;
     ringfence_policy::each_row(policy, |section, entry, origin| {
-        // Into memory, which cannot fail.
-        let _ = write!(text, "{section}\0{entry}\0{origin}\0");
+        let known = last.take().filter(|(known, _)| known == origin);
+        let (known, text) = known.unwrap_or_else(|| (origin.clone(), origin.to_string()));
+        sum.0.update(section);
+        let _ = write!(sum, "\0{entry}\0");
+        sum.0.update(&text);
+        sum.0.update([0]);
+        last = Some((known, text));
     });
-    <[u8; 32]>::from(Sha256::digest(text)).into()
+    <[u8; 32]>::from(sum.0.finalize()).into()
 }

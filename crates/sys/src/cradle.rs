@@ -61,6 +61,8 @@ pub struct Cradle {
     is_ready: bool,
     /// It was told that it will be asked soon.
     is_awake: bool,
+    /// It was waited for.
+    is_over: bool,
     shared: Arc<Shared>,
     _stack: Stack,
 }
@@ -149,6 +151,7 @@ impl Cradle {
             holder: child_of(returned?, pidfd)?,
             is_ready: false,
             is_awake: false,
+            is_over: false,
             shared,
             _stack: stack,
         };
@@ -214,6 +217,16 @@ impl Cradle {
         child_of(request.born?, request.pidfd)
     }
 
+    /// Ends the holder, if it has not ended, and waits for it. Its memory is
+    /// let go of later, with this.
+    pub fn end(&mut self) {
+        if !self.is_over {
+            self.is_over = true;
+            let _ = self.holder.signal(Signal::KILL);
+            let _ = reap(self.holder.pid);
+        }
+    }
+
     fn await_user_namespace(&mut self) -> Result<()> {
         if !self.is_ready {
             self.await_answer()?;
@@ -269,8 +282,7 @@ impl Cradle {
 
 impl Drop for Cradle {
     fn drop(&mut self) {
-        let _ = self.holder.signal(Signal::KILL);
-        let _ = reap(self.holder.pid);
+        self.end();
     }
 }
 

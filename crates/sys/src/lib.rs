@@ -16,7 +16,6 @@ mod environ;
 mod helper;
 mod idmap;
 mod image;
-mod interfaces;
 mod keyring;
 mod landlock;
 mod lease;
@@ -48,7 +47,6 @@ pub use crate::environ::{environment_where, scrub_environment};
 pub use crate::helper::end_with_parent;
 pub use crate::idmap::{IdMap, IdMapping, write_own_maps};
 pub use crate::image::release_code;
-pub use crate::interfaces::own_addresses;
 pub use crate::keyring::join_fresh_session_keyring;
 pub use crate::landlock::{FsAccess, Ruleset, landlock_abi};
 pub use crate::lease::{OpenFor, is_open_elsewhere};
@@ -61,8 +59,8 @@ pub use crate::mount::{
 };
 pub use crate::net::{
     Datagram, Families, Family, anyip_listener, bring_anyip_up, datagram_socket, intercept_tcp,
-    intercept_tcp_over, local_port, loopback_listener, namespace_of, receive_datagram,
-    rules_socket, send_datagram, transparent_listener,
+    intercept_tcp_over, local_port, loopback_listener, namespace_of, own_addresses,
+    receive_datagram, rules_socket, send_datagram, transparent_listener,
 };
 pub use crate::probe::{Probe, in_child, probe_nf_tables, probe_seccomp_listener};
 pub use crate::process::{

@@ -1,6 +1,9 @@
 //! [`Supervisor`]: the process that records a run, told apart from every other
 //! one of this machine's present and past.
 
+use std::fs::File;
+use std::io::{self, Read};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +67,7 @@ impl Supervisor {
 }
 
 fn boot() -> Option<Text<64>> {
-    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let id = read("/proc/sys/kernel/random/boot_id").ok()?;
     Some(Text::new(id.trim()))
 }
 
@@ -73,9 +76,29 @@ fn namespace() -> Option<Text<64>> {
     link.to_str().map(Text::new)
 }
 
+/// A file of the kernel's, which tells no length before it is read: one read
+/// is enough for most.
+fn read(path: &str) -> io::Result<String> {
+    const USUAL: usize = 1024;
+    let mut file = File::open(path)?;
+    let mut bytes = vec![0; USUAL];
+    let mut length = 0;
+    loop {
+        match file.read(&mut bytes[length..])? {
+            0 => break,
+            more => length += more,
+        }
+        if length == bytes.len() {
+            bytes.resize(2 * length, 0);
+        }
+    }
+    bytes.truncate(length);
+    String::from_utf8(bytes).map_err(io::Error::other)
+}
+
 /// When a process started, if it has not ended: a zombie has.
 fn start_time(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = read(&format!("/proc/{pid}/stat")).ok()?;
     // The name is in parentheses and may hold anything, those included.
     let (_, rest) = stat.rsplit_once(") ")?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();

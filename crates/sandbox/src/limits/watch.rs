@@ -128,15 +128,22 @@ impl LimitPlan {
         if let Some(group) = &self.group {
             self.keep_peaks(group);
         }
-        self.held
-            .iter()
-            .map(|held| HeldLimit {
-                limit: held.limit,
-                configured: held.value,
-                peak: self.peak(held.limit, inside),
-                mechanism: held.mechanism,
-            })
-            .collect()
+        self.list_with(|limit| self.peak(limit, inside))
+    }
+
+    /// As they are before anything was used.
+    pub(crate) fn list_unused(&self) -> Vec<HeldLimit> {
+        self.list_with(|_| None)
+    }
+
+    fn list_with(&self, peak: impl Fn(LimitName) -> Option<u64>) -> Vec<HeldLimit> {
+        let held = self.held.iter().map(|held| HeldLimit {
+            limit: held.limit,
+            configured: held.value,
+            peak: peak(held.limit),
+            mechanism: held.mechanism,
+        });
+        held.collect()
     }
 
     fn peak(&self, limit: LimitName, inside: &Usage) -> Option<u64> {

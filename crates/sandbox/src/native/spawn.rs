@@ -283,7 +283,7 @@ fn start(
     }
     // Its holder is one more process of the sandbox's user until it was waited
     // for. It has ended meanwhile.
-    drop(cradle);
+    cradle.end();
     // An init that failed has said why, which is read next.
     let _ = running.order(&Order::Served, &[]);
     // The init is not ready yet: time for what nobody waits for.
@@ -465,6 +465,11 @@ impl Running {
     /// the end.
     pub fn next_limit_check(&self) -> Option<Duration> {
         self.limits.next_check()
+    }
+
+    /// Every limit with what holds it, for when nothing was used yet.
+    pub fn unused_limits(&self) -> Vec<HeldLimit> {
+        self.limits.list_unused()
     }
 
     /// Every limit with what holds it and the most that was used, where a

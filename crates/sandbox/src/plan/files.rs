@@ -64,7 +64,7 @@ pub(super) fn survey(
     let working_place = working_place(working_folder, &private)?;
     let writable = writable_places(rules, &working_place, &private)?;
     let mut listings = Listings::default();
-    let (shown, hidden) = reading(rules, &host.home, &private, &mut listings)?;
+    let (shown, hidden) = reading(rules, host, &private, &mut listings)?;
     for path in literals(&rules.read_allow) {
         if let Some(place) = Place::find(path)? {
             refuse_link_below(&working_place.path, path, &place)?;
@@ -213,13 +213,13 @@ pub(super) fn refuse_link_below(
 /// the longer one holds; for the same place the allow does.
 fn reading(
     rules: &Filesystem,
-    home: &Path,
+    host: &Host,
     private: &[&Path],
     listings: &mut Listings,
 ) -> Result<(Vec<Place>, Vec<Place>), PlanError> {
-    let mut shown = places(&rules.read_allow, home, private, listings)?;
+    let mut shown = places(&rules.read_allow, host, private, listings)?;
     shown.retain(|place| !private.contains(&place.path.as_path()));
-    let mut hidden = places(&rules.read_deny, home, private, listings)?;
+    let mut hidden = places(&rules.read_deny, host, private, listings)?;
     hidden.retain(|place| !shown.iter().any(|other| other.path == place.path));
     Ok((shown, hidden))
 }
@@ -246,20 +246,22 @@ fn fragile(rules: &Filesystem, home: &Path, private: &[&Path]) -> Vec<PathBuf> {
 
 fn places(
     rules: &[Sourced<PathRule>],
-    home: &Path,
+    host: &Host,
     private: &[&Path],
     listings: &mut Listings,
 ) -> Result<Vec<Place>, PlanError> {
     let mut found: Vec<Place> = Vec::new();
     let mut known = HashSet::new();
+    let homes = [&host.home].into_iter().chain(&host.other_home);
     for rule in rules {
         let paths = match &rule.value {
             PathRule::Literal(path) => parts_of_root(path, private),
             PathRule::Glob(pattern) => expand(pattern)?,
         };
         for path in paths {
-            // Most of what is named in the home folder is not there.
-            if path.starts_with(home) && !listings.may_have(&path) {
+            // Most of what is named in a home folder is not there.
+            let is_at_home = homes.clone().any(|home| path.starts_with(home));
+            if is_at_home && !listings.may_have(&path) {
                 continue;
             }
             if let Some(place) = Place::find(&path)?

@@ -6,12 +6,14 @@
 //! it was made in, whoever uses it.
 
 mod datagram;
+mod interfaces;
 mod netlink;
 mod nftables;
 mod routes;
 mod sockets;
 
 pub use datagram::{Datagram, datagram_socket, receive_datagram, send_datagram};
+pub use interfaces::own_addresses;
 pub use nftables::{intercept_tcp, intercept_tcp_over, rules_socket};
 pub use routes::bring_anyip_up;
 pub use sockets::{

@@ -20,15 +20,17 @@ pub(super) const CREATE: u16 = 0x400;
 pub(super) const EXCLUSIVE: u16 = 0x200;
 /// Put the object last.
 pub(super) const APPEND: u16 = 0x800;
+/// Tell of every object.
+pub(super) const DUMP: u16 = 0x300;
 
 /// Links, addresses and routes: the protocol that goes without saying.
 pub(super) const ROUTE: Option<Protocol> = None;
 /// `nf_tables` among others.
 pub(super) const NETFILTER: Option<Protocol> = Some(netlink::NETFILTER);
 
-const NLMSG_ERROR: u16 = 2;
+pub(super) const NLMSG_ERROR: u16 = 2;
 const NLA_F_NESTED: u16 = 0x8000;
-const HEADER: usize = 16;
+pub(super) const HEADER: usize = 16;
 
 /// The place of a message in its [`Batch`], from zero.
 pub(super) type Place = u32;
@@ -69,6 +71,11 @@ impl Batch {
         let length = u32::try_from(self.bytes.len() - start).unwrap_or(u32::MAX);
         self.bytes[start..start + 4].copy_from_slice(&length.to_ne_bytes());
         self.length += 1;
+    }
+
+    /// What is sent.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// As [`Batch::push`], for the message that the kernel confirms: the last

@@ -112,11 +112,15 @@ fn after(span: Option<Duration>) -> Option<Instant> {
 impl Watch<'_> {
     fn run(mut self) -> Result<End, RunError> {
         loop {
-            self.wait().map_err(RunError::Supervise)?;
+            let has_calls = self.wait().map_err(RunError::Supervise)?;
             if self.take_events()? {
                 return Ok(self.finish());
             }
-            self.record_calls();
+            // The init says when. If they were taken with every event, we would
+            // be at work while the command starts, and in its way.
+            if has_calls {
+                self.record_calls();
+            }
             self.take_signals();
             self.look_at_limits();
             self.keep_time();
@@ -271,7 +275,8 @@ impl Watch<'_> {
         };
     }
 
-    fn wait(&mut self) -> Result<(), Errno> {
+    /// True when there are calls to be recorded.
+    fn wait(&mut self) -> Result<bool, Errno> {
         let running = self.running;
         let mut fds = vec![
             PollFd::from_borrowed_fd(running.events(), PollFlags::IN),
@@ -281,6 +286,7 @@ impl Watch<'_> {
         let relayed = 2..fds.len();
         let seen = running.observations_fd();
         fds.extend(seen.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let calls = relayed.end;
         let next = [self.timer.next, self.next_check, self.settles]
             .into_iter()
             .flatten()
@@ -298,14 +304,13 @@ impl Watch<'_> {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno),
         }
-        let ready: Vec<bool> = fds[relayed]
-            .iter()
-            .map(|fd| !fd.revents().is_empty())
-            .collect();
+        let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
+        let has_calls = fds.get(calls).is_some_and(is_ready);
+        let ready: Vec<bool> = fds[relayed].iter().map(is_ready).collect();
         if let Some(relay) = &mut self.relay {
             relay.pump(&ready);
         }
-        Ok(())
+        Ok(has_calls)
     }
 
     /// Reads what the init says. True when the sandbox has ended.

@@ -215,15 +215,9 @@ impl Plan {
         let umask = current_umask();
         let ids = Ids::choose(request.host);
         let mounts = MountTable::read();
-        // It takes the kernel a while: waited for at the end. When something
-        // else fails, what was made for it is gone again.
-        let limits = Beside::start(LimitPlan::chooser(
-            policy.limits(),
-            request.host,
-            request.weaker,
-            &mounts,
-            request.cradle,
-        ));
+        // Waited for at the end. When something else fails, what was made there
+        // is gone again.
+        let beside = start_beside(&request, level, &mounts);
         let files = files::survey(
             policy.filesystem(),
             request.host,
@@ -271,9 +265,8 @@ impl Plan {
         );
         let paths = made.iter().map(|overlay| overlay.path.clone()).collect();
         let view = layout::view(&files, &ids, request.host, &mounts, made)?;
-        let prepared = Prepared::new(level, request.judge, wants_terminal(&request.streams))
-            .map_err(PlanError::Filters)?;
-        let limits = limits.finish()?.judged_by(request.judge);
+        let (limits, prepared) = beside.finish();
+        let (limits, prepared) = (limits?.judged_by(request.judge), prepared?);
         // The plan is made.
         request.cradle.wake();
         Ok(Self {
@@ -497,4 +490,25 @@ fn check_landlock(request: &PlanRequest<'_>) -> Result<(), PlanError> {
         Judge::Nobody => Err(PlanError::NoLandlockNorListener),
         Judge::Init => Ok(()),
     }
+}
+
+/// Begins with what takes a while, and depends on nothing else that is planned.
+fn start_beside(
+    request: &PlanRequest<'_>,
+    level: AuditLevel,
+    mounts: &MountTable,
+) -> Beside<(Result<LimitPlan, PlanError>, Result<Prepared, PlanError>)> {
+    let choose_limits = LimitPlan::chooser(
+        request.policy.limits(),
+        request.host,
+        request.weaker,
+        mounts,
+        request.cradle,
+    );
+    let judge = request.judge;
+    let has_terminal = wants_terminal(&request.streams);
+    Beside::start(move || {
+        let prepared = Prepared::new(level, judge, has_terminal);
+        (choose_limits(), prepared.map_err(PlanError::Filters))
+    })
 }

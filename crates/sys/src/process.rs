@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use rustix::thread::CpuSet;
 
 use crate::{Errno, Result, check, last_errno, processors};
 
@@ -161,13 +162,24 @@ pub fn fork(body: impl FnOnce() -> i32) -> Result<Child> {
 /// descriptors, folder, mask, signals and rights is its own.
 pub fn spawn_to_exec<F: FnOnce() -> i32>(body: F) -> Result<Child> {
     const STACK: usize = 256 * 1024;
-    extern "C" fn enter<F: FnOnce() -> i32>(body: *mut libc::c_void) -> libc::c_int {
-        // SAFETY: the caller below passes its `body`, which it does not touch
-        // again, and stands still until this process execs or ends.
-        let body = unsafe { (*body.cast::<Option<F>>()).take() };
-        exit_now(body.map_or(1, |body| body()))
+    struct Start<F> {
+        body: Option<F>,
+        processors: Option<CpuSet>,
     }
-    let mut body = Some(body);
+    extern "C" fn enter<F: FnOnce() -> i32>(start: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: the caller below passes its `start`, which it does not touch
+        // again, and stands still until this process execs or ends.
+        let start = unsafe { &mut *start.cast::<Start<F>>() };
+        // Or it would go on on our processor, in the middle of our `execve`.
+        if let (Some(allowed), Some(parent)) = (&start.processors, rustix::process::getppid()) {
+            processors::move_process_away(parent, allowed);
+        }
+        exit_now(start.body.take().map_or(1, |body| body()))
+    }
+    let mut start = Start {
+        body: Some(body),
+        processors: processors::allowed(),
+    };
     let mut stack = vec![0u8; STACK];
     let top = stack
         .as_mut_ptr_range()
@@ -183,11 +195,14 @@ pub fn spawn_to_exec<F: FnOnce() -> i32>(body: F) -> Result<Child> {
             enter::<F>,
             top.cast(),
             flags,
-            (&raw mut body).cast(),
+            (&raw mut start).cast(),
             &raw mut pidfd,
         ))
-    })?;
-    child_of(returned, pidfd)
+    });
+    if let Some(allowed) = &start.processors {
+        processors::return_to(allowed);
+    }
+    child_of(returned?, pidfd)
 }
 
 fn clone3(flags: u64, body: impl FnOnce() -> i32) -> Result<Child> {

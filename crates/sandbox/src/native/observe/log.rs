@@ -131,14 +131,14 @@ impl Observer {
         }
     }
 
-    /// Everything inside is gone: records what was still under way.
+    /// Everything inside is gone: records what was still under way. The
+    /// supervisor is told so next, and takes it then.
     pub(in crate::native) fn finish(&self) {
         let Some(mut log) = self.log() else { return };
         let rest: Vec<_> = log.under_way.drain().collect();
         for (_, observation) in rest {
             log.tell(-1, observation, Repeat::Told);
         }
-        log.writer.announce();
     }
 
     fn log(&self) -> Option<MutexGuard<'_, Log>> {

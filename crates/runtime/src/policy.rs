@@ -12,8 +12,8 @@ pub use self::srt::{SrtInputs, SrtLoaded, SrtRest};
 use ringfence_policy::srt_settings::SrtParentProxy;
 use ringfence_policy::{
     FlagLayer, Layer, LayerKind, Note, Origin, PathContext, PathRule, Policy, PolicyError, Profile,
-    Resolved, SecretSource, SourceError, Sourced, SrtError, SrtSettings, base_layer,
-    builtin_layers, read_srt, read_toml, read_variables, read_yaml, resolve, variables,
+    Resolved, SecretSource, SourceError, Sourced, SrtError, SrtSettings, builtin_layers,
+    home_layer, read_srt, read_toml, read_variables, read_yaml, resolve, variables,
 };
 
 use self::stack::{FileLayer, LARGEST_FILE, Stack, TextFile};
@@ -196,12 +196,7 @@ impl PolicyInputs {
     fn stack(&self, sources: &Sources<'_>) -> Result<Stack, PolicyLoadError> {
         let mut layers = Stack::default();
         layers.extend(builtin_layers(self.profile()?, &sources.paths));
-        layers.extend(
-            sources
-                .other_home
-                .as_deref()
-                .map(|home| hidden_places_of(home, &sources.paths)),
-        );
+        layers.extend(sources.other_home.as_deref().map(home_layer));
         let named = (sources.variable)(variables::POLICY).map(PathBuf::from);
         for path in named.iter().chain(&self.policies) {
             layers.push_file(read_policy(path, LayerKind::Policy, &sources.paths)?);
@@ -295,18 +290,6 @@ fn whole(path: &str, paths: &PathContext) -> PathBuf {
         Some(below) => paths.home.join(below),
         None => paths.base.join(path),
     }
-}
-
-/// The places hidden in a home folder, alone.
-fn hidden_places_of(home: &Path, paths: &PathContext) -> Layer {
-    let paths = PathContext {
-        home: home.to_path_buf(),
-        ..paths.clone()
-    };
-    let base = base_layer(&paths);
-    let mut layer = Layer::empty(base.origin);
-    layer.filesystem.read_deny = base.filesystem.read_deny;
-    layer
 }
 
 /// Reads one file as a layer upon the built-in ones, and returns what of it

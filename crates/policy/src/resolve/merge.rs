@@ -170,6 +170,9 @@ fn replaced(weaker: &Sourced<Credential>, by: &Origin) -> Note {
     )
 }
 
+/// As many as are quicker to find one by one.
+const FEW: usize = 4;
+
 /// Appends what is not there yet; the first to say something is its source.
 pub(super) fn append<T>(list: &mut Vec<Sourced<T>>, more: impl IntoIterator<Item = Sourced<T>>)
 where
@@ -181,11 +184,19 @@ where
         return;
     }
     // The built-in tables have no duplicates, and every run merges them.
-    let is_built_in = more
-        .peek()
-        .is_some_and(|item| item.origin.layer == LayerKind::Default);
-    if list.is_empty() && is_built_in {
+    let is_built_in = |item: &Sourced<T>| item.origin.layer == LayerKind::Default;
+    if list.last().is_none_or(is_built_in) && more.peek().is_some_and(is_built_in) {
         list.extend(more);
+        return;
+    }
+    // A few are looked for one by one before all others are sorted for it.
+    let few: Vec<Sourced<T>> = more.by_ref().take(FEW).collect();
+    for item in few {
+        if !list.iter().any(|known| known.value == item.value) {
+            list.push(item);
+        }
+    }
+    if more.peek().is_none() {
         return;
     }
     let mut known: HashSet<T> = list.iter().map(|item| item.value.clone()).collect();

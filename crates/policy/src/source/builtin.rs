@@ -12,7 +12,7 @@ use thiserror::Error;
 use crate::layer::Layer;
 use crate::path::PathContext;
 
-pub use base::base_layer;
+pub use base::{base_layer, home_layer};
 pub use mode::{CompatibilityMode, mode_layer};
 pub use profile::{Profile, profile_layer};
 

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use ringfence_policy::{
     FlagLayer, Layer, LayerKind, Origin, PathContext, PathRule, Policy, Resolved, Sourced,
-    SrtSettings, SrtSource, base_layer, read_srt, read_variables, resolve, variables,
+    SrtSettings, SrtSource, base_layer, home_layer, read_srt, read_variables, resolve, variables,
 };
 
 use super::{
-    PolicyInputs, PolicyLoadError, Sources, Stack, TextFile, authority_files, hidden_places_of,
-    hidden_secrets, read_policy, with_its_end,
+    PolicyInputs, PolicyLoadError, Sources, Stack, TextFile, authority_files, hidden_secrets,
+    read_policy, with_its_end,
 };
 
 /// Settings that are used where nobody names others, in the home folder.
@@ -114,12 +114,7 @@ impl SrtInputs {
         let paths = &sources.paths;
         let mut layers = Stack::default();
         layers.push(base_layer(paths));
-        layers.extend(
-            sources
-                .other_home
-                .as_deref()
-                .map(|home| hidden_places_of(home, paths)),
-        );
+        layers.extend(sources.other_home.as_deref().map(home_layer));
         if let Some(path) = (sources.variable)(variables::POLICY) {
             layers.push_file(read_policy(Path::new(&path), LayerKind::Policy, paths)?);
         }

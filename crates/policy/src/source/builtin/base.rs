@@ -1,5 +1,7 @@
 //! The base layer: closed network, hidden places, protected names, a harmless environment.
 
+use std::path::Path;
+
 use super::{hidden, protected};
 use crate::audit::AuditLevel;
 use crate::filesystem::ReadScope;
@@ -59,6 +61,13 @@ pub fn base_layer(context: &PathContext) -> Layer {
         ..EnvironmentLayer::default()
     };
     layer.audit = Some(layer.sourced(AuditLevel::Security));
+    layer
+}
+
+/// What is hidden in a further home folder of the user's, alone.
+pub fn home_layer(home: &Path) -> Layer {
+    let mut layer = Layer::empty(Origin::new(LayerKind::Default, "built-in"));
+    layer.filesystem.read_deny = sourced_all(&layer, hidden::places_in(home));
     layer
 }
 

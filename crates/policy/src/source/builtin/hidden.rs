@@ -1,18 +1,27 @@
 //! Places that hold secrets, sessions or other people's data; hidden from the inside.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::path::{PathContext, PathRule};
 
 /// The hidden places for this user. No patterns: those would have to be looked up at every start.
 pub(super) fn places(context: &PathContext) -> Vec<PathRule> {
-    let home = HOME
-        .iter()
-        .map(|entry| PathRule::Literal(context.home.join(entry)));
+    let home = places_in(&context.home);
     let system = SYSTEM.iter().map(|entry| PathRule::Literal(entry.into()));
     // Root's home is its own place when somebody else's run looks at it.
     let root_home = (context.home != Path::new("/root")).then(|| PathRule::Literal("/root".into()));
     home.chain(system).chain(root_home).collect()
+}
+
+/// Those in a home folder alone.
+pub(super) fn places_in(home: &Path) -> impl Iterator<Item = PathRule> {
+    HOME.iter().map(move |entry| {
+        // As `join`, which gets memory twice.
+        let mut path = PathBuf::with_capacity(home.as_os_str().len() + 1 + entry.len());
+        path.push(home);
+        path.push(entry);
+        PathRule::Literal(path)
+    })
 }
 
 /// Below the home folder.

@@ -185,7 +185,8 @@ where
     }
     // The built-in tables have no duplicates, and every run merges them.
     let is_built_in = |item: &Sourced<T>| item.origin.layer == LayerKind::Default;
-    if list.last().is_none_or(is_built_in) && more.peek().is_some_and(is_built_in) {
+    let is_table = more.size_hint().0 > FEW && more.peek().is_some_and(is_built_in);
+    if is_table && list.last().is_none_or(is_built_in) {
         list.extend(more);
         return;
     }

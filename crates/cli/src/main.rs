@@ -1,6 +1,6 @@
 //! The `ringfence` command.
 #![forbid(unsafe_code)]
-#![cfg_attr(not(test), no_main)]
+#![cfg_attr(all(target_env = "gnu", not(test)), no_main)]
 
 mod commands;
 mod descriptor;
@@ -9,8 +9,13 @@ mod exit;
 mod output;
 mod personality;
 
-#[cfg(not(test))]
+#[cfg(all(target_env = "gnu", not(test)))]
 ringfence_sys::program!(start);
+
+#[cfg(all(not(target_env = "gnu"), not(test)))]
+fn main() -> std::process::ExitCode {
+    start().into()
+}
 
 #[cfg_attr(
     test,

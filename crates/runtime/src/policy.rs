@@ -196,7 +196,12 @@ impl PolicyInputs {
     fn stack(&self, sources: &Sources<'_>) -> Result<Stack, PolicyLoadError> {
         let mut layers = Stack::default();
         layers.extend(builtin_layers(self.profile()?, &sources.paths));
-        layers.extend(sources.other_home.as_deref().map(home_layer));
+        layers.extend(
+            sources
+                .other_home
+                .as_deref()
+                .map(|home| home_layer(home, &sources.paths)),
+        );
         let named = (sources.variable)(variables::POLICY).map(PathBuf::from);
         for path in named.iter().chain(&self.policies) {
             layers.push_file(read_policy(path, LayerKind::Policy, &sources.paths)?);

@@ -113,8 +113,14 @@ impl Watch<'_> {
     fn run(mut self) -> Result<End, RunError> {
         loop {
             let has_calls = self.wait().map_err(RunError::Supervise)?;
-            if self.take_events()? {
-                return Ok(self.finish());
+            match self.take_events() {
+                Ok(false) => {}
+                Ok(true) => return Ok(self.finish()),
+                Err(error) => {
+                    // What was seen until the init was lost.
+                    self.record_last_calls();
+                    return Err(error);
+                }
             }
             // The init says when. If they were taken with every event, we would
             // be at work while the command starts, and in its way.
@@ -137,16 +143,10 @@ impl Watch<'_> {
 
     /// The last of everything.
     fn finish(mut self) -> End {
+        // Whoever reads the output may take long.
+        self.record_last_calls();
         self.drain();
         self.end.output = self.relay.as_ref().and_then(Relay::output);
-        self.record_calls();
-        if self
-            .evidence
-            .record(Ok(self.running.take_counts()))
-            .is_err()
-        {
-            self.end.forced = self.end.forced.or(Some(Forced::AuditFailed));
-        }
         self.look_at_output();
         for hit in self.running.check_limits() {
             self.reach(&hit);
@@ -196,6 +196,15 @@ impl Watch<'_> {
         if self.evidence.record(seen).is_err() && self.end.forced.is_none() {
             self.end.forced = Some(Forced::AuditFailed);
             self.kill();
+        }
+    }
+
+    /// The same when nothing runs inside any more.
+    fn record_last_calls(&mut self) {
+        self.record_calls();
+        let counts = self.running.take_counts();
+        if self.evidence.record(Ok(counts)).is_err() {
+            self.end.forced = self.end.forced.or(Some(Forced::AuditFailed));
         }
     }
 

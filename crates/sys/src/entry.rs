@@ -7,12 +7,14 @@
 
 use std::os::fd::BorrowedFd;
 
-use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Mode, OFlags};
-use rustix::time::Timespec;
+
+use crate::Errno;
 
 /// Makes `$start`, which takes nothing and returns an exit status as a `u8`,
-/// the whole of a program without another `main`.
+/// the whole of a program without another `main`. For programs that are linked
+/// with the GNU C library, which hands the arguments to the standard library by
+/// itself.
 #[macro_export]
 macro_rules! program {
     ($start:path) => {
@@ -38,18 +40,11 @@ pub fn run_program(start: fn() -> u8) -> ! {
 /// Opens those that the starter closed: the next file that is opened would be
 /// taken for one of them.
 fn has_standard_streams() -> bool {
-    let now = Timespec::default();
     // SAFETY: whether they are open is what is asked here.
     let streams = [0, 1, 2].map(|number| unsafe { BorrowedFd::borrow_raw(number) });
-    let mut fds = streams
-        .each_ref()
-        .map(|stream| PollFd::new(stream, PollFlags::empty()));
-    if rustix::event::poll(&mut fds, Some(&now)).is_err() {
-        return false;
-    }
-    let closed = fds
+    let closed = streams
         .iter()
-        .filter(|fd| fd.revents().contains(PollFlags::NVAL));
+        .filter(|stream| rustix::io::fcntl_getfd(stream) == Err(Errno::BADF));
     // Each gets the lowest number that is free.
     closed.fold(true, |is_fine, _| {
         let opened = rustix::fs::open("/dev/null", OFlags::RDWR, Mode::empty());

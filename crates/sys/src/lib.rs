@@ -69,7 +69,9 @@ pub use crate::process::{
     reap, reap_soon, reap_zombies, set_umask, signal_all_others, spawn_in, spawn_to_exec,
 };
 pub use crate::processors::let_end_elsewhere;
-pub use crate::ring::{COUNTERS, Counter, LARGEST_RECORD, Ring, RingReader, RingWriter};
+pub use crate::ring::{
+    COUNTERS, Counter, LARGEST_RECORD, Ring, RingReader, RingWriter, sealable_memory,
+};
 pub use crate::secrecy::keep_secrets;
 pub use crate::signal::{SignalQueue, is_first_thread, is_ignored, reset_signals};
 pub use crate::terminal::{Pty, RawMode, controlling_terminal_of, make_controlling};

@@ -270,14 +270,24 @@ fn records(mut words: &[u64]) -> Result<Vec<Vec<u8>>> {
     Ok(records)
 }
 
+/// Memory as a file without a name, which can be sealed. Nothing in it can be
+/// executed, without which some machines refuse it (`vm.memfd_noexec`); kernels
+/// before 6.3 do not know that.
+pub fn sealable_memory(name: &str) -> Result<OwnedFd> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    match rustix::fs::memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
+        Err(Errno::INVAL) => rustix::fs::memfd_create(name, flags),
+        other => other,
+    }
+}
+
 /// Memory that is shared with processes copied from this one.
 #[derive(Debug)]
 struct Memory(std::ptr::NonNull<AtomicU64>);
 
 impl Memory {
     fn new() -> Result<Self> {
-        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let file = rustix::fs::memfd_create("records", flags)?;
+        let file = sealable_memory("records")?;
         rustix::fs::ftruncate(&file, BYTES as u64)?;
         // Its pages stay, or touching them could kill the other side.
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;

@@ -114,7 +114,12 @@ impl SrtInputs {
         let paths = &sources.paths;
         let mut layers = Stack::default();
         layers.push(base_layer(paths));
-        layers.extend(sources.other_home.as_deref().map(home_layer));
+        layers.extend(
+            sources
+                .other_home
+                .as_deref()
+                .map(|home| home_layer(home, paths)),
+        );
         if let Some(path) = (sources.variable)(variables::POLICY) {
             layers.push_file(read_policy(Path::new(&path), LayerKind::Policy, paths)?);
         }

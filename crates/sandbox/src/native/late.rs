@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use std::os::fd::OwnedFd;
 
 use ringfence_sys::{self as sys, Errno};
-use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::fs::SealFlags;
 
 use super::failure::{During, Failure};
 use super::spawn::{Attendant, SpawnError};
@@ -52,8 +52,7 @@ fn fill_one(
 
 /// Memory without a name that has these bytes for good.
 pub(super) fn sealed(bytes: &[u8]) -> Result<OwnedFd, Errno> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let file = rustix::fs::memfd_create("given", flags)?;
+    let file = sys::sealable_memory("given")?;
     let mut left = bytes;
     while !left.is_empty() {
         let written = rustix::io::write(&file, left)?;

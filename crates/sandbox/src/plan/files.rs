@@ -101,7 +101,7 @@ pub(super) fn survey(
         shown,
         hidden,
         masked,
-        fragile: fragile(rules, &host.home, &private),
+        fragile: fragile(rules, host, &private),
         private,
         frozen: Vec::new(),
         denied,
@@ -229,7 +229,8 @@ fn reading(
 /// hidden paths of the home folder and those that somebody named, not above
 /// them: whatever comes to be there stays unreadable. The same goes for masked
 /// files. Not below the private folders, which are granted as a whole.
-fn fragile(rules: &Filesystem, home: &Path, private: &[&Path]) -> Vec<PathBuf> {
+fn fragile(rules: &Filesystem, host: &Host, private: &[&Path]) -> Vec<PathBuf> {
+    let is_at_home = |path: &Path| homes(host).any(|home| path.starts_with(home));
     rules
         .read_deny
         .iter()
@@ -237,11 +238,16 @@ fn fragile(rules: &Filesystem, home: &Path, private: &[&Path]) -> Vec<PathBuf> {
             PathRule::Literal(path) => Some((path, rule.origin.layer)),
             PathRule::Glob(_) => None,
         })
-        .filter(|(path, layer)| path.starts_with(home) || *layer != LayerKind::Default)
+        .filter(|(path, layer)| is_at_home(path) || *layer != LayerKind::Default)
         .flat_map(|(path, _)| parts_of_root(path, private))
         .chain(rules.masked.iter().map(|file| absolute(&file.path)))
         .filter(|path| !private.iter().any(|folder| path.starts_with(folder)))
         .collect()
+}
+
+/// The user's home folder, and that of the user database if it is another.
+fn homes(host: &Host) -> impl Iterator<Item = &PathBuf> {
+    [&host.home].into_iter().chain(&host.other_home)
 }
 
 fn places(
@@ -252,7 +258,6 @@ fn places(
 ) -> Result<Vec<Place>, PlanError> {
     let mut found: Vec<Place> = Vec::new();
     let mut known = HashSet::new();
-    let homes = [&host.home].into_iter().chain(&host.other_home);
     for rule in rules {
         let paths = match &rule.value {
             PathRule::Literal(path) => parts_of_root(path, private),
@@ -260,7 +265,7 @@ fn places(
         };
         for path in paths {
             // Most of what is named in a home folder is not there.
-            let is_at_home = homes.clone().any(|home| path.starts_with(home));
+            let is_at_home = homes(host).any(|home| path.starts_with(home));
             if is_at_home && !listings.may_have(&path) {
                 continue;
             }

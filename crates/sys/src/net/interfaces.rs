@@ -56,7 +56,11 @@ fn read_all(socket: BorrowedFd<'_>) -> Result<Option<Vec<IpAddr>>> {
             let (message, rest) = first_message(left).ok_or(Errno::PROTO)?;
             is_whole &= message.flags & INTERRUPTED == 0;
             match message.kind {
-                NLMSG_DONE => return Ok(is_whole.then_some(addresses)),
+                // It says so when the list was broken off.
+                NLMSG_DONE => {
+                    let end = error_in(message.body).map_or(Ok(()), Err);
+                    return end.map(|()| is_whole.then_some(addresses));
+                }
                 NLMSG_ERROR => return Err(error_in(message.body).unwrap_or(Errno::PROTO)),
                 RTM_NEWADDR => addresses.extend(address_in(message.body)),
                 _ => {}
@@ -86,7 +90,8 @@ fn first_message(bytes: &[u8]) -> Option<(Message<'_>, &[u8])> {
 
 fn error_in(body: &[u8]) -> Option<Errno> {
     let error = i32::from_ne_bytes(body.get(..4)?.try_into().ok()?);
-    Some(Errno::from_raw_os_error(error.checked_neg()?))
+    let error = error.checked_neg().filter(|error| *error > 0)?;
+    Some(Errno::from_raw_os_error(error))
 }
 
 /// The address that a `RTM_NEWADDR` is about.
@@ -206,6 +211,9 @@ mod tests {
             );
         }
         assert!(first_attribute(&[8, 0, 1, 0, 9]).is_none());
+        assert_eq!(error_in(&[0; 4]), None);
+        assert_eq!(error_in(&(-4i32).to_ne_bytes()), Some(Errno::INTR));
+        assert_eq!(error_in(&i32::MIN.to_ne_bytes()), None);
         assert_eq!(address(AF_INET6, &[1; 4]), None);
     }
 }

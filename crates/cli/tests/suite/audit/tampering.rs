@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ringfence_testkit::{Folder, Outcome, Program, sh, wait_until};
+use ringfence_testkit::{Folder, Outcome, Program, is_root, sh, wait_until};
 
 use super::{LOG, Ledger, audit};
 
@@ -249,6 +249,44 @@ fn a_run_that_was_killed_is_listed_as_ended_without_a_seal() {
     assert_ne!(victim["sealed"], true, "{victim:#}");
     let sealed = runs.iter().filter(|run| run["sealed"] == true);
     assert_eq!(sealed.count(), 3, "{listed:#}");
+}
+
+/// The processes that `parent` started.
+fn children_of(parent: u32) -> Vec<String> {
+    let listed = std::fs::read_dir("/proc").expect("processes");
+    let names = listed.flatten().map(|entry| entry.file_name());
+    let pids = names.filter_map(|name| name.into_string().ok());
+    let is_child = |pid: &String| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let after_name = stat.rsplit_once(") ").map(|(_, rest)| rest.to_owned());
+        let ppid = after_name.and_then(|rest| rest.split(' ').nth(1)?.parse().ok());
+        ppid == Some(parent)
+    };
+    pids.filter(is_child).collect()
+}
+
+#[test]
+fn g7_what_was_seen_before_the_init_was_lost_is_on_record() {
+    let ledger = Ledger::new();
+    let words = ["sh", "-c", "echo > .bashrc; echo > up; exec sleep 1000"];
+    let run = ledger.command(&[], &words).start();
+    assert!(wait_until(|| ledger.arena.folder.has("up")));
+    let killed = Program::new("kill")
+        .args(["-KILL"])
+        .args(children_of(run.id()))
+        .run();
+    // With subordinate ids, the init is somebody else's.
+    if killed.code() != 0 && !is_root() {
+        run.signal("KILL");
+        run.finish().expect_code(137);
+        return;
+    }
+    run.finish().expect_code(125);
+    let told = ledger.audit(&["show"]).expect_code(0).stdout;
+    for part in ["init-died", "sh -c", ".bashrc", "protected name"] {
+        assert!(told.contains(part), "no {part} in\n{told}");
+    }
+    ledger.audit(&["verify"]).expect_code(0);
 }
 
 #[test]

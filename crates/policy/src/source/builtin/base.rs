@@ -64,10 +64,14 @@ pub fn base_layer(context: &PathContext) -> Layer {
     layer
 }
 
-/// What is hidden in a further home folder of the user's, alone.
-pub fn home_layer(home: &Path) -> Layer {
+/// What is hidden because of a further home folder of the user's, beyond what
+/// [`base_layer`] has.
+pub fn home_layer(home: &Path, context: &PathContext) -> Layer {
     let mut layer = Layer::empty(Origin::new(LayerKind::Default, "built-in"));
-    layer.filesystem.read_deny = sourced_all(&layer, hidden::places_in(home));
+    let places = hidden::places_in(home).chain(hidden::roots_home(home));
+    let known = hidden::roots_home(&context.home);
+    let places = places.filter(|place| known.as_ref() != Some(place));
+    layer.filesystem.read_deny = sourced_all(&layer, places);
     layer
 }
 
@@ -81,6 +85,38 @@ fn sourced_all<T>(layer: &Layer, values: impl IntoIterator<Item = T>) -> Vec<Sou
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Hidden for a user with these two homes.
+    fn hidden_with(home: &str, other: &str) -> Vec<String> {
+        let context = PathContext {
+            home: home.into(),
+            base: "/work".into(),
+        };
+        let layers = [base_layer(&context), home_layer(Path::new(other), &context)];
+        let places = layers.iter().flat_map(|layer| &layer.filesystem.read_deny);
+        places.map(|place| place.value.to_string()).collect()
+    }
+
+    #[test]
+    fn g4_what_is_hidden_in_a_home_is_hidden_in_both() {
+        for (home, other) in [
+            ("/home/a", "/home/b"),
+            ("/root", "/home/b"),
+            ("/home/a", "/root"),
+        ] {
+            let hidden = hidden_with(home, other);
+            for place in [home, other].map(|home| format!("{home}/.ssh")) {
+                assert!(hidden.contains(&place), "{place}");
+            }
+            // Whoever has another home than root's may have root's shown.
+            let count = |wanted: &str| hidden.iter().filter(|place| *place == wanted).count();
+            assert_eq!(
+                (count("/root"), count("/etc/shadow")),
+                (1, 1),
+                "{home} {other}"
+            );
+        }
+    }
 
     #[test]
     fn g5_no_variable_of_the_base_can_hold_a_secret() {

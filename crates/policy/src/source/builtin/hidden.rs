@@ -8,9 +8,14 @@ use crate::path::{PathContext, PathRule};
 pub(super) fn places(context: &PathContext) -> Vec<PathRule> {
     let home = places_in(&context.home);
     let system = SYSTEM.iter().map(|entry| PathRule::Literal(entry.into()));
-    // Root's home is its own place when somebody else's run looks at it.
-    let root_home = (context.home != Path::new("/root")).then(|| PathRule::Literal("/root".into()));
-    home.chain(system).chain(root_home).collect()
+    home.chain(system)
+        .chain(roots_home(&context.home))
+        .collect()
+}
+
+/// Root's home is its own place when somebody else's run looks at it.
+pub(super) fn roots_home(home: &Path) -> Option<PathRule> {
+    (home != Path::new("/root")).then(|| PathRule::Literal("/root".into()))
 }
 
 /// Those in a home folder alone.

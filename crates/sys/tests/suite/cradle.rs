@@ -145,6 +145,23 @@ fn g9_what_a_child_beside_us_says_about_its_processors_holds() {
 }
 
 #[test]
+fn g9_a_child_in_our_memory_leaves_us_the_processors_that_we_had() {
+    alone(|| {
+        let all = rustix::thread::sched_getaffinity(None).unwrap();
+        let mut one = rustix::thread::CpuSet::new();
+        one.set(rustix::thread::sched_getcpu());
+        for turn in 0..200 {
+            let chosen = if turn % 2 == 0 { &all } else { &one };
+            let own = || rustix::thread::sched_getaffinity(None).unwrap();
+            rustix::thread::sched_setaffinity(None, chosen).unwrap();
+            let child = sys::spawn_to_exec(|| i32::from(own() != *chosen));
+            assert_eq!(status_of(child.unwrap().pid), Some(0), "turn {turn}");
+            assert!(own() == *chosen, "turn {turn}");
+        }
+    });
+}
+
+#[test]
 fn a_holder_that_was_killed_is_missed() {
     alone(|| {
         let mut cradle = Cradle::new().unwrap();

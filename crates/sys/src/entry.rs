@@ -28,7 +28,7 @@ macro_rules! program {
 /// Does for `start` what the standard library does for a `main` of its own, but
 /// for stacks. See [`program!`](crate::program).
 pub fn run_program(start: fn() -> u8) -> ! {
-    if !has_standard_streams() {
+    if !hold_standard_streams() {
         std::process::abort();
     }
     // SAFETY: there is no other thread, and no handler is replaced.
@@ -38,8 +38,8 @@ pub fn run_program(start: fn() -> u8) -> ! {
 }
 
 /// Opens those that the starter closed: the next file that is opened would be
-/// taken for one of them.
-fn has_standard_streams() -> bool {
+/// taken for one of them. False if that failed.
+fn hold_standard_streams() -> bool {
     // SAFETY: whether they are open is what is asked here.
     let streams = [0, 1, 2].map(|number| unsafe { BorrowedFd::borrow_raw(number) });
     let closed = streams

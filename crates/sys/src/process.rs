@@ -167,8 +167,8 @@ pub fn spawn_to_exec<F: FnOnce() -> i32>(body: F) -> Result<Child> {
         processors: Option<CpuSet>,
     }
     extern "C" fn enter<F: FnOnce() -> i32>(start: *mut libc::c_void) -> libc::c_int {
-        // SAFETY: the caller below passes its `start`, which it does not touch
-        // again, and stands still until this process execs or ends.
+        // SAFETY: the caller below passes its `start`, and stands still until
+        // this process execs or ends; it does not touch it before.
         let start = unsafe { &mut *start.cast::<Start<F>>() };
         // Or it would go on on our processor, in the middle of our `execve`.
         if let (Some(allowed), Some(parent)) = (&start.processors, rustix::process::getppid()) {

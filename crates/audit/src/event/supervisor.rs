@@ -76,24 +76,14 @@ fn namespace() -> Option<Text<64>> {
     link.to_str().map(Text::new)
 }
 
-/// A file of the kernel's, which tells no length before it is read: one read
-/// is enough for most.
+/// A file of the kernel's. It tells no length before it is read, so that it is
+/// read in small pieces unless there is room already.
 fn read(path: &str) -> io::Result<String> {
     const USUAL: usize = 1024;
-    let mut file = File::open(path)?;
-    let mut bytes = vec![0; USUAL];
-    let mut length = 0;
-    loop {
-        match file.read(&mut bytes[length..])? {
-            0 => break,
-            more => length += more,
-        }
-        if length == bytes.len() {
-            bytes.resize(2 * length, 0);
-        }
-    }
-    bytes.truncate(length);
-    String::from_utf8(bytes).map_err(io::Error::other)
+    const LONGEST: u64 = 64 * 1024;
+    let mut text = String::with_capacity(USUAL);
+    File::open(path)?.take(LONGEST).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// When a process started, if it has not ended: a zombie has.

@@ -19,8 +19,8 @@ use crate::wire::{Order, Step};
 
 const TO_GRANT: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
-/// The rules, as far as they can be made outside, and a list of those that are
-/// left to the init; its own, if there are any, are made then.
+/// A list of the rules that are left to the init, and the others, made; nothing
+/// where there is no Landlock. If none can be made here, all are left.
 pub(super) fn begin(plan: &Plan) -> Result<Option<(OwnedFd, Option<Ruleset>)>, Errno> {
     let Some(grants) = plan.landlock() else {
         return Ok(None);

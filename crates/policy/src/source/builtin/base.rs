@@ -108,7 +108,7 @@ mod tests {
             for place in [home, other].map(|home| format!("{home}/.ssh")) {
                 assert!(hidden.contains(&place), "{place}");
             }
-            // Whoever has another home than root's may have root's shown.
+            // Root's own is hidden as a whole from whoever has another as well.
             let count = |wanted: &str| hidden.iter().filter(|place| *place == wanted).count();
             assert_eq!(
                 (count("/root"), count("/etc/shadow")),

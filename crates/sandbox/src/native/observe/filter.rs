@@ -81,8 +81,9 @@ pub(in crate::native) fn is_of_interest(level: AuditLevel, number: i64) -> bool 
 }
 
 /// Lets the command's process become the command without a stop at the init,
-/// which waits for that. Nobody else knows it: it is in a register until then,
-/// and in the filter, which cannot be read from inside.
+/// which waits for that. Nobody inside knows it: it is in the memory of the
+/// supervisor and the init, in a register until then, and in the filter, none of
+/// which can be read from inside. Each plan has its own.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::native) struct Pass(pub(in crate::native) [u32; 3]);
 

@@ -48,4 +48,4 @@ pub use intercept::{Authority, AuthorityError, Interception, Roots, RootsError};
 pub use limits::Limits;
 pub use parent::{ParentError, ParentProxies, ParentProxy};
 pub use secret::{Credentials, Placeholder, Secret, SecretError, Vault};
-pub use service::{Handle, Inlets, Service};
+pub use service::{Handle, Idle, Inlets, Service};

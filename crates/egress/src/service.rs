@@ -53,6 +53,52 @@ pub(crate) struct World {
     used: Arc<AtomicBool>,
 }
 
+/// A thread that waits for something to serve.
+pub struct Idle(mpsc::SyncSender<Work>);
+
+type Work = Box<dyn FnOnce() + Send>;
+
+impl Idle {
+    /// Starts it, for which there may be too many already.
+    pub fn new() -> io::Result<Self> {
+        let (sender, work) = mpsc::sync_channel::<Work>(1);
+        std::thread::Builder::new()
+            .name("egress".to_owned())
+            .spawn(move || {
+                if let Ok(work) = work.recv() {
+                    work();
+                }
+            })?;
+        Ok(Self(sender))
+    }
+
+    /// Starts to serve. From here on the policy is in force.
+    pub fn serve(
+        self,
+        inlets: Inlets,
+        policy: Arc<Resolved<Policy>>,
+        recorder: Arc<Recorder>,
+        settings: Settings,
+    ) -> Service {
+        let (orders, coming) = unbounded_channel();
+        let (all_written, written) = mpsc::channel();
+        let used = Arc::new(AtomicBool::new(false));
+        let noted = Arc::clone(&used);
+        let work = move || {
+            // Without it nothing is accepted, and so nothing leaves.
+            let exit = || Exit::new(policy, recorder, Resolver::system(), settings);
+            let _ = serve(inlets, coming, (all_written, noted), exit);
+        };
+        // It waits for this, and has room for it.
+        let _ = self.0.send(Box::new(work));
+        Service {
+            orders: Some(orders),
+            written,
+            used,
+        }
+    }
+}
+
 /// A service at work. Letting go of it ends it, and with it every connection.
 pub struct Service {
     orders: Option<UnboundedSender<Order>>,
@@ -70,31 +116,6 @@ enum Order {
 }
 
 impl Service {
-    /// Starts to serve. From here on the policy is in force.
-    pub fn start(
-        inlets: Inlets,
-        policy: Arc<Resolved<Policy>>,
-        recorder: Arc<Recorder>,
-        settings: Settings,
-    ) -> io::Result<Self> {
-        let (orders, coming) = unbounded_channel();
-        let (all_written, written) = mpsc::channel();
-        let used = Arc::new(AtomicBool::new(false));
-        let noted = Arc::clone(&used);
-        std::thread::Builder::new()
-            .name("egress".to_owned())
-            .spawn(move || {
-                // Without it nothing is accepted, and so nothing leaves.
-                let exit = || Exit::new(policy, recorder, Resolver::system(), settings);
-                let _ = serve(inlets, coming, (all_written, noted), exit);
-            })?;
-        Ok(Self {
-            orders: Some(orders),
-            written,
-            used,
-        })
-    }
-
     /// A way to change its policy from elsewhere.
     pub fn handle(&self) -> Handle {
         Handle(self.orders.as_ref().map(UnboundedSender::downgrade))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ringfence_audit::{Digest, Process, Recorder, Text};
 use ringfence_egress::{
-    self as egress, Authority, AuthorityError, Credentials, Interception, ParentError,
+    self as egress, Authority, AuthorityError, Credentials, Idle, Interception, ParentError,
     ParentProxies, Placeholder, ProxyToken, Roots, RootsError, Service, Settings,
 };
 use ringfence_policy::{Policy, Resolved};
@@ -91,25 +91,23 @@ impl EgressError {
     }
 }
 
-/// A way out that nobody uses yet.
-struct Prepared {
-    policy: Arc<Resolved<Policy>>,
+/// A way out that nobody uses yet. All that its settings name is there.
+struct Prepared<'a> {
+    policy: &'a Resolved<Policy>,
     recorder: Arc<Recorder>,
     settings: Settings,
-    parents: Option<Parents>,
-    own_addresses: Vec<IpAddr>,
     changes: Option<Changes>,
-    secrets: SecretSettings,
-    placeholders: Vec<Placeholder>,
-    surroundings: Option<Surroundings>,
 }
 
-/// A way out in use.
-pub(crate) struct Outlet(Service);
+/// A way out, which is served from some time on.
+pub(crate) struct Outlet<'a> {
+    prepared: Option<Prepared<'a>>,
+    service: Option<Service>,
+}
 
-impl Prepared {
+impl<'a> Prepared<'a> {
     /// Makes sure that decisions can be made.
-    fn new(wanted: Wanted<'_>, recorder: Arc<Recorder>) -> Result<Self, EgressError> {
+    fn new(wanted: Wanted<'a>, recorder: Arc<Recorder>) -> Result<Self, EgressError> {
         let Wanted {
             policy,
             request,
@@ -117,59 +115,48 @@ impl Prepared {
             surroundings,
             authority,
         } = wanted;
-        let own_addresses = sys::own_addresses().map_err(EgressError::HostAddresses)?;
+        let interception = interception(policy, authority)?;
+        let parents = request.parents.map(|find| find()).transpose()?;
+        let open_vault = |surroundings| {
+            let vault = HostVault::open(policy.credentials(), surroundings, request.secrets)?;
+            Ok::<_, EgressError>(Credentials {
+                vault: Arc::new(vault),
+                placeholders,
+            })
+        };
         Ok(Self {
-            policy: Arc::new(policy.clone().with_host_addresses(own_addresses.clone())),
+            policy,
             recorder,
             settings: Settings {
                 limits: limits(policy.limits()),
-                parents: ParentProxies::default(),
+                parents: parents.unwrap_or_default(),
                 token: request.token,
-                credentials: None,
-                interception: interception(policy, authority)?,
+                credentials: surroundings.as_ref().map(open_vault).transpose()?,
+                interception,
             },
-            parents: request.parents,
-            own_addresses,
             changes: request.changes,
-            secrets: request.secrets,
-            placeholders,
-            surroundings,
         })
     }
 
-    /// Opens the vault, if the policy has credentials.
-    fn credentials(&mut self) -> Result<Option<Credentials>, EgressError> {
-        let Some(surroundings) = &self.surroundings else {
-            return Ok(None);
-        };
-        let wanted = self.policy.credentials();
-        let settings = std::mem::take(&mut self.secrets);
-        let vault = HostVault::open(wanted, surroundings, settings)?;
-        Ok(Some(Credentials {
-            vault: Arc::new(vault),
-            placeholders: std::mem::take(&mut self.placeholders),
-        }))
-    }
-
     /// Serves the sockets of a sandbox.
-    fn serve(mut self, inlets: sandbox::Inlets) -> Result<Outlet, EgressError> {
+    fn serve(
+        mut self,
+        idle: Idle,
+        own: Vec<IpAddr>,
+        inlets: sandbox::Inlets,
+    ) -> Result<Service, EgressError> {
+        let policy = self.policy.clone().with_host_addresses(own.clone());
         let limits = &mut self.settings.limits;
         limits.connections = limits.connections.min(room_for_connections());
-        if let Some(find) = self.parents.take() {
-            self.settings.parents = find()?;
-        }
-        self.settings.credentials = self.credentials()?;
         let inlets = egress::Inlets {
             transparent: inlets.transparent,
             proxies: inlets.proxies,
             names: inlets.names.into_iter().map(name_socket).collect(),
             callers: Some(Box::new(Callers(inlets.callers))),
         };
-        let service = Service::start(inlets, self.policy, self.recorder, self.settings)
-            .map_err(EgressError::Serve)?;
+        let service = idle.serve(inlets, Arc::new(policy), self.recorder, self.settings);
         if let Some(changes) = self.changes {
             let handle = service.handle();
-            let own = self.own_addresses;
             let follow = move || {
                 changes(&|policy| {
                     let policy = policy.with_host_addresses(own.iter().copied());
@@ -181,7 +168,7 @@ impl Prepared {
                 .spawn(follow)
                 .map_err(EgressError::Serve)?;
         }
-        Ok(Outlet(service))
+        Ok(service)
     }
 }
 
@@ -189,10 +176,10 @@ impl Prepared {
 pub(crate) enum Opening<'a> {
     /// There is none to open, or not yet.
     Waiting(Option<Box<Wanted<'a>>>),
-    /// It is open.
-    Open(Outlet),
-    /// It could not be opened.
-    Failed(EgressError),
+    /// It can be opened, or is open.
+    Ready(Box<Outlet<'a>>),
+    /// It cannot be opened.
+    Failed(RunError),
 }
 
 /// What a way out is made from.
@@ -225,47 +212,84 @@ impl<'a> Opening<'a> {
                 Some(trust)
             }
             Err(error) => {
-                *self = Self::Failed(error.into());
+                *self = Self::Failed(EgressError::from(error).into());
                 None
             }
         }
     }
 
-    /// Opens it; false when that failed. All of it happens here, while the init
-    /// is at work and before the command starts.
-    pub(crate) fn serve(&mut self, inlets: sandbox::Inlets, recorder: Arc<Recorder>) -> bool {
+    /// Makes it ready to be opened; false when that failed. All that may be
+    /// missing shows here, before the command starts.
+    pub(crate) fn prepare(&mut self, recorder: Arc<Recorder>) -> bool {
         let Self::Waiting(wanted) = self else {
             return false;
         };
         let Some(wanted) = wanted.take() else {
             return false;
         };
-        let prepared = Prepared::new(*wanted, recorder);
-        *self = match prepared.and_then(|prepared| prepared.serve(inlets)) {
-            Ok(outlet) => Self::Open(outlet),
-            Err(error) => Self::Failed(error),
+        *self = match Prepared::new(*wanted, recorder) {
+            Ok(prepared) => Self::Ready(Box::new(Outlet {
+                prepared: Some(prepared),
+                service: None,
+            })),
+            Err(error) => Self::Failed(error.into()),
         };
-        matches!(self, Self::Open(_))
+        matches!(self, Self::Ready(_))
+    }
+
+    /// Opens it; false when that failed.
+    pub(crate) fn serve(&mut self, inlets: sandbox::Inlets) -> bool {
+        let Self::Ready(outlet) = self else {
+            return false;
+        };
+        match outlet.open(|| Ok(inlets)) {
+            Ok(()) => true,
+            Err(error) => {
+                *self = Self::Failed(error);
+                false
+            }
+        }
     }
 
     /// The way out of a sandbox that started, or why it did not.
     pub(crate) fn finish(
         self,
         running: Result<Running, SpawnError>,
-    ) -> Result<(Running, Option<Outlet>), RunError> {
+    ) -> Result<(Running, Option<Box<Outlet<'a>>>), RunError> {
         match (self, running) {
-            (Self::Failed(error), _) => Err(error.into()),
+            (Self::Failed(error), _) => Err(error),
             (_, Err(error)) => Err(error.into()),
-            (Self::Open(outlet), Ok(running)) => Ok((running, Some(outlet))),
+            (Self::Ready(outlet), Ok(running)) => Ok((running, Some(outlet))),
             (Self::Waiting(_), Ok(running)) => Ok((running, None)),
         }
     }
 }
 
-impl Outlet {
+impl Outlet<'_> {
+    /// Whether it was not opened yet.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.prepared.is_some()
+    }
+
+    /// Sets the network of a sandbox up and serves it. After an error that may
+    /// pass it may be tried again.
+    pub(crate) fn open(
+        &mut self,
+        set_up: impl FnOnce() -> Result<sandbox::Inlets, SpawnError>,
+    ) -> Result<(), RunError> {
+        // What can be repeated comes first.
+        let idle = Idle::new().map_err(EgressError::Serve)?;
+        let own = sys::own_addresses().map_err(EgressError::HostAddresses)?;
+        let inlets = set_up()?;
+        if let Some(prepared) = self.prepared.take() {
+            self.service = Some(prepared.serve(idle, own, inlets)?);
+        }
+        Ok(())
+    }
+
     /// Ends every connection.
     pub(crate) fn close(self) {
-        drop(self.0);
+        drop(self.service);
     }
 }
 

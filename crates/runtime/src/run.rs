@@ -9,8 +9,9 @@ use ringfence_egress::Placeholder;
 use ringfence_policy::{Policy, Resolved};
 use ringfence_sandbox::{
     Attendant, Command, Cradle, Host, Inlets, Judge, Plan, PlanError, PlanRequest, Running,
-    SpawnError, Trust, TrustPlan, Weaker, spawn,
+    ServedFrom, SpawnError, Trust, TrustPlan, Weaker, spawn,
 };
+use ringfence_sys::Errno;
 use rustix::fs::FileType;
 use rustix::net::{AddressFamily, SocketType, sockopt};
 
@@ -105,7 +106,7 @@ pub enum RunError {
     NoTerminal,
     /// The supervisor cannot work.
     #[error("cannot supervise the sandbox: {0}")]
-    Supervise(ringfence_sys::Errno),
+    Supervise(Errno),
 }
 
 impl RunError {
@@ -123,6 +124,20 @@ impl RunError {
             Self::NoTerminal => "no-terminal",
             Self::Supervise(_) => "supervisor-failed",
         }
+    }
+
+    /// Whether it is for want of something that may be there in a moment, such
+    /// as one more process.
+    pub(crate) fn may_pass(&self) -> bool {
+        let errno = match self {
+            Self::Spawn(SpawnError::EnterNetwork(errno))
+            | Self::Egress(EgressError::HostAddresses(errno)) => errno.raw_os_error(),
+            Self::Egress(EgressError::Serve(error)) => error.raw_os_error().unwrap_or_default(),
+            _ => return false,
+        };
+        [Errno::AGAIN, Errno::NOMEM, Errno::NOBUFS, Errno::NFILE]
+            .map(Errno::raw_os_error)
+            .contains(&errno)
     }
 
     /// What to do about it.
@@ -174,6 +189,7 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
         weaker: request.weaker,
         judge,
         intercept: request.egress.intercept,
+        served_from: served_from(&request.egress),
         proxy_user: request.egress.proxy_user.clone(),
         trust: request.policy.intercepts().then_some(TrustPlan),
         given,
@@ -204,14 +220,20 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
         begun: None,
     };
     let running = spawn(plan, &request.cradle, &mut start);
-    let (running, outlet) = start.finish(running)?;
-    let end = supervisor.attend(&running, arranged.outside, &evidence);
+    let (running, mut outlet) = start.finish(running)?;
+    let end = supervisor.attend(&running, arranged.outside, &evidence, outlet.as_deref_mut());
     if let Some(outlet) = outlet {
         outlet.close();
     }
-    let end = end.inspect_err(|_| {
-        let has_begun = running.has_begun();
-        evidence.abandon(if has_begun { "init-died" } else { NOT_STARTED });
+    let end = end.inspect_err(|error| {
+        evidence.abandon(match error {
+            _ if !running.has_begun() => NOT_STARTED,
+            RunError::Egress(_)
+            | RunError::Spawn(SpawnError::EnterNetwork(_) | SpawnError::Setup { .. }) => {
+                "network-failed"
+            }
+            _ => "init-died",
+        });
     })?;
     let duration = started.elapsed();
     let mut report = end.report(
@@ -242,6 +264,16 @@ fn arranged(request: &RunRequest<'_>, judge: Judge) -> Result<Arranged, RunError
 fn deadline(policy: &Resolved<Policy>, started: Instant) -> Option<Instant> {
     let limit = policy.limits().time.as_ref()?;
     started.checked_add(limit.value.as_duration())
+}
+
+/// A command that makes no socket needs no network, unless somebody changes the
+/// policy meanwhile, and wants to know what became of that.
+fn served_from(request: &EgressRequest) -> ServedFrom {
+    if request.changes.is_some() {
+        ServedFrom::Start
+    } else {
+        ServedFrom::FirstSocket
+    }
 }
 
 /// What the sources of secrets have to know, where there are any.
@@ -300,17 +332,21 @@ impl Attendant for Start<'_> {
         masks.shown(path, services)
     }
 
+    fn prepare_to_serve(&mut self) -> bool {
+        self.opening.prepare(self.evidence.recorder())
+    }
+
     fn serve(&mut self, inlets: Inlets) -> bool {
-        self.opening.serve(inlets, self.evidence.recorder())
+        self.opening.serve(inlets)
     }
 }
 
-impl Start<'_> {
+impl<'a> Start<'a> {
     /// What a sandbox that started goes with, or why it did not.
     fn finish(
         self,
         running: Result<Running, SpawnError>,
-    ) -> Result<(Running, Option<Outlet>), RunError> {
+    ) -> Result<(Running, Option<Box<Outlet<'a>>>), RunError> {
         let is_begun = self.begun.transpose()?.is_some();
         let started = self.opening.finish(running);
         if started.is_err() && is_begun {

@@ -9,6 +9,7 @@ use ringfence_sys::{Errno, SignalQueue};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::Signal;
 
+use crate::egress::Outlet;
 use crate::end::{End, Forced};
 use crate::evidence::Evidence;
 use crate::relay::{Outside, Relay};
@@ -18,6 +19,10 @@ use crate::run::RunError;
 const GRACE: Duration = Duration::from_secs(2);
 /// For the init to report the end after everything was killed.
 const LAST_WORD: Duration = Duration::from_secs(1);
+/// For which a command waits for its network, while there is no process or no
+/// memory to be had for it, and between two tries.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(20);
 /// A command that runs for so long may run for hours.
 const SETTLED: Duration = Duration::from_millis(200);
 
@@ -57,6 +62,7 @@ impl Supervisor {
         running: &Running,
         ours: Outside,
         evidence: &Evidence,
+        outlet: Option<&mut Outlet<'_>>,
     ) -> Result<End, RunError> {
         let (input, output, error) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
         let user = [input.as_fd(), output.as_fd(), error.as_fd()];
@@ -68,6 +74,9 @@ impl Supervisor {
         Watch {
             running,
             evidence,
+            outlet,
+            retry: None,
+            failed: None,
             signals: self.signals,
             timer,
             next_check: after(running.next_limit_check()),
@@ -92,9 +101,15 @@ struct Timer {
     stage: Stage,
 }
 
-struct Watch<'a> {
+struct Watch<'a, 'b> {
     running: &'a Running,
     evidence: &'a Evidence,
+    /// The way out, if there is one.
+    outlet: Option<&'a mut Outlet<'b>>,
+    /// When it is tried again to open it.
+    retry: Option<Retry>,
+    /// Why everything is being ended, if that is an error of ours.
+    failed: Option<RunError>,
     signals: SignalQueue,
     timer: Timer,
     /// When to look at the limits again.
@@ -105,17 +120,28 @@ struct Watch<'a> {
     end: End,
 }
 
+#[derive(Clone, Copy)]
+struct Retry {
+    at: Instant,
+    /// For the last time.
+    until: Instant,
+}
+
 fn after(span: Option<Duration>) -> Option<Instant> {
     Instant::now().checked_add(span?)
 }
 
-impl Watch<'_> {
+impl Watch<'_, '_> {
     fn run(mut self) -> Result<End, RunError> {
         loop {
             let has_calls = self.wait().map_err(RunError::Supervise)?;
             match self.take_events() {
                 Ok(false) => {}
-                Ok(true) => return Ok(self.finish()),
+                Ok(true) => {
+                    let failed = self.failed.take();
+                    let end = self.finish();
+                    return failed.map_or(Ok(end), Err);
+                }
                 Err(error) => {
                     // What was seen until the init was lost.
                     self.record_last_calls();
@@ -129,6 +155,7 @@ impl Watch<'_> {
             }
             self.take_signals();
             self.look_at_limits();
+            self.try_network_again();
             self.keep_time();
             self.settle();
         }
@@ -296,10 +323,15 @@ impl Watch<'_> {
         let seen = running.observations_fd();
         fds.extend(seen.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let calls = relayed.end;
-        let next = [self.timer.next, self.next_check, self.settles]
-            .into_iter()
-            .flatten()
-            .min();
+        let next = [
+            self.timer.next,
+            self.next_check,
+            self.settles,
+            self.retry.map(|retry| retry.at),
+        ]
+        .into_iter()
+        .flatten()
+        .min();
         let timeout = next.map(|at| {
             let left = at
                 .saturating_duration_since(Instant::now())
@@ -348,16 +380,44 @@ impl Watch<'_> {
                 Event::ExecFailed { errno } => self.end.exec_errno = Some(errno),
                 Event::Refused(refusal) => self.end.note(&refusal, 1),
                 Event::RefusedInAll(refusal, count) => self.end.note(&refusal, count),
+                Event::NetworkWanted => self.open_network(Instant::now() + PATIENCE),
                 // Only where a user can wake us: code inside must not be able
                 // to stop its own supervisor.
                 Event::Stopped if self.is_interactive() => self.stop_too(),
                 Event::Stopped
-                | Event::Network { .. }
                 | Event::Started
                 | Event::Starting
                 | Event::Restricted
                 | Event::SetupFailed { .. } => {}
             }
+        }
+    }
+
+    /// Serves the network, which the command waits for. It has nothing of a
+    /// network if that fails, and everything ends.
+    fn open_network(&mut self, until: Instant) {
+        self.retry = None;
+        let Some(outlet) = self.outlet.as_mut().filter(|outlet| outlet.is_closed()) else {
+            return;
+        };
+        match outlet.open(|| self.running.open_network()) {
+            Ok(()) => self.running.tell_network_is_served(),
+            Err(error) if error.may_pass() && Instant::now() < until => {
+                let at = Instant::now() + PAUSE;
+                self.retry = Some(Retry { at, until });
+            }
+            // The init ends the others, which wait for it until then, and so
+            // see nothing of this.
+            Err(error) => {
+                self.failed = Some(error);
+                self.kill();
+            }
+        }
+    }
+
+    fn try_network_again(&mut self) {
+        if let Some(retry) = self.retry.filter(|retry| Instant::now() >= retry.at) {
+            self.open_network(retry.until);
         }
     }
 

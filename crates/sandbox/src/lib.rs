@@ -29,13 +29,11 @@ pub use host::{Host, HostError};
 pub use judge::Judge;
 pub use limits::{HeldLimit, LimitHit, LimitName, Mechanism, Unheld, Usage, limit_mechanisms};
 pub use native::{Attendant, ObservationError, Running, SpawnError, spawn};
-pub use network::{
-    Callers, Dialled, HTTP_PROXY_PORT, Inlet, Inlets, Interception, SOCKS_PROXY_PORT,
-};
+pub use network::{Callers, Dialled, HTTP_PROXY_PORT, Inlets, SOCKS_PROXY_PORT};
 pub use observation::{Action, Observation, Observed, Outcome};
 pub use plan::{
     Command, GivenFile, Intercept, Layer, LayerState, PRIVATE_FOLDERS, Plan, PlanError,
-    PlanRequest, Stream, Weaker,
+    PlanRequest, ServedFrom, Stream, Weaker,
 };
 pub use proxy::ProxyUser;
 pub use trust::{JAVA_PASSWORD, Trust, TrustPlan};

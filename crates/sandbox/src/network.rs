@@ -28,30 +28,6 @@ pub struct Inlets {
     pub callers: Callers,
 }
 
-/// What a descriptor that comes out of the sandbox is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Inlet {
-    /// A listener for connections to anywhere.
-    Transparent,
-    /// A listener for clients of a proxy.
-    Proxy,
-    /// A socket for questions to a name server.
-    Names,
-    /// A socket to set the rules of the network with.
-    Rules,
-}
-
-/// How connections are led to the listeners.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Interception {
-    /// All of them, whatever their port.
-    EveryPort,
-    /// Those to these ports; any other is refused by the kernel.
-    Ports(Vec<u16>),
-}
-
 /// A connection that a process inside made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dialled {

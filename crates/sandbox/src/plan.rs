@@ -33,8 +33,8 @@ use self::ids::Ids;
 pub(crate) use self::late::{LateFile, LateFiles};
 pub(crate) use self::layout::Grant;
 use self::layout::Grants;
-pub use self::network::Intercept;
 pub(crate) use self::network::NetworkPlan;
+pub use self::network::{Intercept, ServedFrom};
 pub use self::own::GivenFile;
 use crate::cradle::Cradle;
 use crate::environment::{self, Identity};
@@ -119,6 +119,8 @@ pub struct PlanRequest<'a> {
     pub judge: Judge,
     /// When connections are intercepted.
     pub intercept: Intercept,
+    /// From when on they are, at the latest.
+    pub served_from: ServedFrom,
     /// What clients of the loopback proxies show, in the variables that tell
     /// of them.
     pub proxy_user: ProxyUser,
@@ -211,13 +213,14 @@ impl Plan {
             Judge::Init => policy.audit().value,
             Judge::Nobody => AuditLevel::Off,
         };
+        let network = planned_network(&request);
         // Before the next, beside which it must not be changed.
         let umask = current_umask();
         let ids = Ids::choose(request.host);
         let mounts = MountTable::read();
         // Waited for at the end. When something else fails, what was made there
         // is gone again.
-        let beside = start_beside(&request, level, &mounts);
+        let beside = start_beside(&request, level, &network, &mounts);
         let files = files::survey(
             policy.filesystem(),
             request.host,
@@ -232,7 +235,6 @@ impl Plan {
             working_folder: &files.working_folder,
             user: ids.mapped_by_supervisor.then_some(ids::USER_NAME),
         };
-        let network = NetworkPlan::choose(policy, request.intercept);
         let trust = request.trust.filter(|_| network.is_intercepted());
         let mut variables = network
             .is_intercepted()
@@ -459,11 +461,6 @@ impl Plan {
         self.weaker.host_root
     }
 
-    /// Falls back to listening on single ports.
-    pub(crate) fn listen_singly(&mut self) {
-        self.network.listen_singly();
-    }
-
     /// Falls back to the starter's own id behind the sandbox.
     pub(crate) fn use_own_id(&mut self) {
         self.ids.use_own_id();
@@ -481,6 +478,15 @@ fn wants_terminal(streams: &[Stream; 3]) -> bool {
     streams.iter().any(is_terminal)
 }
 
+fn planned_network(request: &PlanRequest<'_>) -> NetworkPlan {
+    let served_from = match request.judge {
+        Judge::Init => request.served_from,
+        // There is nobody who could let a socket wait.
+        Judge::Nobody => ServedFrom::Start,
+    };
+    NetworkPlan::choose(request.policy, request.intercept, served_from)
+}
+
 fn check_landlock(request: &PlanRequest<'_>) -> Result<(), PlanError> {
     if request.host.landlock_abi > 0 {
         return Ok(());
@@ -496,6 +502,7 @@ fn check_landlock(request: &PlanRequest<'_>) -> Result<(), PlanError> {
 fn start_beside(
     request: &PlanRequest<'_>,
     level: AuditLevel,
+    network: &NetworkPlan,
     mounts: &MountTable,
 ) -> Beside<(Result<LimitPlan, PlanError>, Result<Prepared, PlanError>)> {
     let choose_limits = LimitPlan::chooser(
@@ -507,8 +514,9 @@ fn start_beside(
     );
     let judge = request.judge;
     let has_terminal = wants_terminal(&request.streams);
+    let awaits_network = network.is_awaited();
     Beside::start(move || {
-        let prepared = Prepared::new(level, judge, has_terminal);
+        let prepared = Prepared::new(level, judge, has_terminal, awaits_network);
         (choose_limits(), prepared.map_err(PlanError::Filters))
     })
 }

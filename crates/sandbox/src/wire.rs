@@ -6,7 +6,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{LimitHit, Usage};
-use crate::network::{Inlet, Interception};
 
 /// The longest path or text of a refusal that is passed on, in characters.
 const LONGEST_SUBJECT: usize = 1024;
@@ -24,14 +23,6 @@ pub enum Event {
         /// The kernel's error number.
         errno: i32,
     },
-    /// The network is set up; its sockets come along, in this order. Nothing is
-    /// run before they are served.
-    Network {
-        /// The sockets.
-        inlets: Vec<Inlet>,
-        /// How connections are led to them.
-        interception: Interception,
-    },
     /// Every layer is in place and the command is about to be executed. The
     /// master side of its terminal comes along if it has one.
     Started,
@@ -46,6 +37,9 @@ pub enum Event {
         /// The kernel's error number.
         errno: i32,
     },
+    /// The command wants to make a socket, and waits until the network is
+    /// served.
+    NetworkWanted,
     /// The command was stopped by a signal.
     Stopped,
     /// Something was refused for the first time.
@@ -91,8 +85,11 @@ pub(crate) enum Order {
     /// A list of Landlock's rules that are left to make comes along, and those
     /// that are made.
     Ruleset,
-    /// The start is on record, and the sockets of the network are served.
-    Served,
+    /// The start is on record, and the network is served, or will be once it is
+    /// wanted.
+    Recorded,
+    /// The network that was wanted is served.
+    NetworkServed,
     /// Send this signal to the command and its process group.
     Signal(i32),
     /// Kill everything inside.

@@ -6,7 +6,7 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -19,9 +19,11 @@ use rustix::time::Timespec;
 use crate::caps::drop_bounding_set;
 use crate::idmap::{IdMap, write_maps_of};
 use crate::link::bring_loopback_up;
+use crate::net::NetworkNamespace;
 use crate::process::{CLONE_INTO_CGROUP, Child, await_single_thread, child_of, exit_now, reap};
 use crate::signal::{block_all_signals, blocked_signals, set_mask};
-use crate::{Errno, Result, check, last_errno, processors};
+use crate::stack::Stack;
+use crate::{Errno, Result, check, processors};
 
 /// What the holder makes, when it is running, in its user namespace: all this
 /// would take us as long.
@@ -43,11 +45,6 @@ const LONG: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
 };
-
-/// Room for the whole life of the process that is born, as a thread has.
-const STACK: usize = 2 << 20;
-/// Below the stack, not to be touched.
-const GUARD: usize = 64 << 10;
 
 /// A user, an IPC, a UTS and a network namespace, the last with its loopback
 /// up. A process that waits there holds them; it shares our memory and our
@@ -81,6 +78,9 @@ struct Shared {
     answered: OwnedFd,
     /// Why there are no namespaces; 0 if there are.
     failed: AtomicI32,
+    /// A socket of the network namespace, in the table of descriptors that is
+    /// ours as well; -1 if there is none.
+    socket: AtomicI32,
     /// Ours until the holder is asked, then its until it answers.
     request: UnsafeCell<Request>,
 }
@@ -118,6 +118,7 @@ impl Cradle {
             asked: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE)?,
             answered: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE)?,
             failed: AtomicI32::new(0),
+            socket: AtomicI32::new(-1),
             request: UnsafeCell::new(Request {
                 group: None,
                 mask,
@@ -217,6 +218,18 @@ impl Cradle {
         child_of(request.born?, request.pidfd)
     }
 
+    /// The network namespace, for whoever asks first once there is one.
+    pub fn take_network(&mut self) -> Result<NetworkNamespace> {
+        let socket = self.take_socket().ok_or(Errno::BADF)?;
+        NetworkNamespace::of(socket.as_fd())
+    }
+
+    fn take_socket(&mut self) -> Option<OwnedFd> {
+        let number = self.shared.socket.swap(-1, Ordering::AcqRel);
+        // SAFETY: the holder made it, left it to us, and it was not taken before.
+        (number >= 0).then(|| unsafe { OwnedFd::from_raw_fd(number) })
+    }
+
     /// Ends the holder, if it has not ended, and waits for it. Its memory is
     /// let go of later, with this.
     pub fn end(&mut self) {
@@ -283,6 +296,7 @@ impl Cradle {
 impl Drop for Cradle {
     fn drop(&mut self) {
         self.end();
+        drop(self.take_socket());
     }
 }
 
@@ -300,7 +314,7 @@ extern "C" fn hold(shared: *mut c_void) -> c_int {
     // From now on its ids can be mapped.
     shared.answer();
     if shared.failed.load(Ordering::Acquire) == 0 {
-        shared.note(prepare());
+        shared.note(prepare(&shared.socket));
     }
     // After the change of ids, which would clear it.
     if rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_err()
@@ -327,10 +341,10 @@ fn make_user_namespace() -> Result<()> {
 }
 
 /// What no policy changes.
-fn prepare() -> Result<()> {
+fn prepare(socket: &AtomicI32) -> Result<()> {
     // SAFETY: as above.
     unsafe { rustix::thread::unshare_unsafe(AHEAD) }?;
-    bring_loopback_up()?;
+    socket.store(bring_loopback_up()?.into_raw_fd(), Ordering::Release);
     rustix::system::sethostname(HOST_NAME)?;
     drop_bounding_set()
 }
@@ -411,41 +425,4 @@ impl Request {
 
 extern "C" fn nobody(_: *mut c_void) -> ! {
     exit_now(1)
-}
-
-/// Memory with a gap below it that cannot be touched.
-#[derive(Debug)]
-struct Stack(*mut c_void);
-
-// SAFETY: the memory belongs to whoever has this.
-unsafe impl Send for Stack {}
-
-impl Stack {
-    fn new() -> Result<Self> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK | libc::MAP_NORESERVE;
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: asks for new memory anywhere.
-        let start = unsafe { libc::mmap(null_mut(), GUARD + STACK, access, flags, -1, 0) };
-        if start == libc::MAP_FAILED {
-            return Err(last_errno());
-        }
-        let stack = Self(start);
-        // SAFETY: this part of the new memory is used by nobody.
-        check(libc::c_long::from(unsafe {
-            libc::mprotect(start, GUARD, libc::PROT_NONE)
-        }))?;
-        Ok(stack)
-    }
-
-    /// Its end, where it begins to grow from.
-    fn top(&self) -> *mut c_void {
-        self.0.wrapping_byte_add(GUARD + STACK)
-    }
-}
-
-impl Drop for Stack {
-    fn drop(&mut self) {
-        // SAFETY: whoever ran there has been reaped.
-        unsafe { libc::munmap(self.0, GUARD + STACK) };
-    }
 }

@@ -31,6 +31,7 @@ mod ring;
 pub mod seccomp;
 mod secrecy;
 mod signal;
+mod stack;
 mod terminal;
 mod unix_diag;
 mod usage;
@@ -58,9 +59,9 @@ pub use crate::mount::{
     set_mount_attributes, tmpfs,
 };
 pub use crate::net::{
-    Datagram, Families, Family, anyip_listener, bring_anyip_up, datagram_socket, intercept_tcp,
-    intercept_tcp_over, local_port, loopback_listener, namespace_of, own_addresses,
-    receive_datagram, rules_socket, send_datagram, transparent_listener,
+    Datagram, Families, Family, NetworkNamespace, anyip_listener, bring_anyip_up, datagram_socket,
+    intercept_tcp, local_port, loopback_listener, namespace_of, own_addresses, receive_datagram,
+    send_datagram, transparent_listener,
 };
 pub use crate::probe::{Probe, in_child, probe_nf_tables, probe_seccomp_listener};
 pub use crate::process::{

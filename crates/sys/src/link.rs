@@ -1,5 +1,7 @@
 //! Network interfaces of the sandbox's own network namespace.
 
+use std::os::fd::OwnedFd;
+
 use rustix::ioctl::{Opcode, Setter};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
@@ -9,8 +11,9 @@ use crate::Result;
 const SET_FLAGS: Opcode = 0x8914;
 
 /// Brings `lo` up in the caller's network namespace; the kernel then gives it
-/// 127.0.0.1 and `::1` by itself. Leaves `errno` alone.
-pub(crate) fn bring_loopback_up() -> Result<()> {
+/// 127.0.0.1 and `::1` by itself. Leaves `errno` alone. Returns a socket of that
+/// namespace.
+pub(crate) fn bring_loopback_up() -> Result<OwnedFd> {
     let socket = rustix::net::socket_with(
         AddressFamily::INET,
         SocketType::DGRAM,
@@ -27,5 +30,6 @@ pub(crate) fn bring_loopback_up() -> Result<()> {
     // SAFETY: SIOCSIFFLAGS reads an `ifreq`.
     let request = unsafe { Setter::<SET_FLAGS, _>::new(request) };
     // SAFETY: as above; the socket is one that takes this request.
-    unsafe { rustix::ioctl::ioctl(socket, request) }
+    unsafe { rustix::ioctl::ioctl(&socket, request) }?;
+    Ok(socket)
 }

@@ -11,7 +11,7 @@ use ringfence_runtime::{
     AuditRequest, EgressRequest, Parents, Report, RunError, RunRequest, SecretSettings, Terminal,
     examine, parent_proxies, run,
 };
-use ringfence_sandbox::{Cradle, Weaker};
+use ringfence_sandbox::{Cradle, SpawnError, Weaker};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use super::ending::{Advice, explain_start_failure, show_limits, show_reduced, show_refusals};
@@ -221,7 +221,9 @@ fn terminal(always: bool, never: bool) -> Terminal {
 
 /// When the sandbox could not be built, says what `doctor` would say.
 pub(crate) fn with_examination(error: RunError) -> Failure {
-    let is_machine = matches!(error, RunError::Spawn(_));
+    // A network that cannot be entered has a hint of its own.
+    let is_machine = matches!(&error, RunError::Spawn(cause)
+        if !matches!(cause, SpawnError::EnterNetwork(_)));
     let failure = Failure::from(error);
     if !is_machine {
         return failure;

@@ -29,6 +29,21 @@ impl Desk<'_> {
         }
     }
 
+    /// Whether the network is wanted; true once.
+    pub(super) fn begins_to_want_network(&mut self) -> bool {
+        match self {
+            Self::Open(broker) => broker.begins_to_want_network(),
+            Self::Closed(_) => false,
+        }
+    }
+
+    /// The network is served.
+    pub(super) fn go_online(&mut self) {
+        if let Self::Open(broker) = self {
+            broker.go_online();
+        }
+    }
+
     pub(super) fn take_new_refusals(&mut self) -> Vec<Refusal> {
         match self {
             Self::Open(broker) => broker.take_new_refusals(),

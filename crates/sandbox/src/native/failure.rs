@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ringfence_sys::Errno;
 
+use super::spawn::SpawnError;
 use crate::wire::{Event, Step};
 
 /// A step, the path it was about, and the kernel's answer.
@@ -30,6 +31,13 @@ impl Failure {
             path: self.path.as_ref().map(|path| path.display().to_string()),
             errno: self.errno.raw_os_error(),
         }
+    }
+}
+
+impl From<Failure> for SpawnError {
+    fn from(failure: Failure) -> Self {
+        let path = failure.path.map(|path| path.display().to_string());
+        Self::of_step(failure.step, path, failure.errno)
     }
 }
 

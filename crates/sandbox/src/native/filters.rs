@@ -121,7 +121,8 @@ const REFUSED_HERE: &[libc::c_long] = &[];
 
 /// The filter for everything inside.
 pub(super) fn hardening() -> Filter {
-    let mut rules = vec![ioctl(), socket(), socketpair(), clone(), unshare()];
+    let socket = socket(Action::Allow);
+    let mut rules = vec![ioctl(), socket, socketpair(), clone(), unshare()];
     // Its flags are in memory, where they could change after the check; libc
     // falls back to `clone`, whose flags are in a register.
     rules.push(Rule::always(libc::SYS_clone3, NO_SUCH_CALL));
@@ -161,7 +162,8 @@ fn low_half(value: libc::Ioctl) -> u32 {
     u32::try_from(value & 0xffff_ffff).unwrap_or(u32::MAX)
 }
 
-fn socket() -> Rule {
+/// Which sockets there are, and what becomes of those of a network.
+pub(super) fn socket(networked: Action) -> Rule {
     let family = |value: i32| Test::equals(0, value.unsigned_abs());
     let kind = |value: i32| Test::Masked {
         argument: 1,
@@ -183,7 +185,7 @@ fn socket() -> Rule {
         .when(&[family(libc::AF_UNIX)], NOT_PERMITTED)
         .when(
             &[family(libc::AF_NETLINK), protocol(libc::NETLINK_ROUTE)],
-            Action::Allow,
+            networked,
         );
     for internet in [libc::AF_INET, libc::AF_INET6] {
         for (type_, protocols) in [
@@ -193,7 +195,7 @@ fn socket() -> Rule {
             for number in protocols {
                 rule = rule.when(
                     &[family(internet), kind(type_), protocol(number)],
-                    Action::Allow,
+                    networked,
                 );
             }
         }
@@ -316,6 +318,8 @@ pub(super) enum Verdict {
     Refuse(Errno),
     /// The init carries it out.
     CarryOut,
+    /// The kernel makes the socket once the network is served.
+    AwaitNetwork,
     /// It was sent to be seen; the kernel carries it out.
     GoOn,
 }
@@ -327,10 +331,10 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(awaits_network: bool) -> Self {
         Self {
             hardening: hardening(),
-            watched: watched(),
+            watched: watched(awaits_network),
         }
     }
 
@@ -344,6 +348,7 @@ impl Rules {
             [Action::Fail(errno), _] | [_, Action::Fail(errno)] => {
                 Verdict::Refuse(Errno::from_raw_os_error(errno))
             }
+            [_, Action::Notify] if number == libc::SYS_socket => Verdict::AwaitNetwork,
             [Action::Notify, _] | [_, Action::Notify] => Verdict::CarryOut,
             [Action::Allow, Action::Allow] => Verdict::GoOn,
         }
@@ -358,7 +363,7 @@ pub(super) fn unjudged() -> Filter {
         Action::Notify => Action::Allow,
         other => other,
     };
-    let watched = watched();
+    let watched = watched(false);
     let rules = watched.rules().iter().cloned();
     let unix = Test::equals(0, libc::AF_UNIX.unsigned_abs());
     let no_unix = Rule::always(libc::SYS_socket, Action::Allow).when(&[unix], NOT_PERMITTED);
@@ -384,8 +389,19 @@ fn file_as_place(argument: u32) -> [Test; 2] {
     [as_place, any_kind]
 }
 
-/// The filter that sends name-changing calls of the command to the init.
-pub(super) fn watched() -> Filter {
+/// A socket that shows the network, or what is set up in it.
+fn awaiting_network() -> Rule {
+    [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK]
+        .into_iter()
+        .fold(
+            Rule::always(libc::SYS_socket, Action::Allow),
+            |rule, family| rule.when(&[Test::equals(0, family.unsigned_abs())], Action::Notify),
+        )
+}
+
+/// The filter that sends name-changing calls of the command to the init, and
+/// those for a socket that has to wait for the network.
+pub(super) fn watched(awaits_network: bool) -> Filter {
     let bits = (libc::O_CREAT | libc::O_WRONLY | libc::O_RDWR | libc::O_TRUNC).cast_unsigned();
     let open = |call, argument| {
         Rule::always(call, Action::Allow)
@@ -421,5 +437,6 @@ pub(super) fn watched() -> Filter {
             .chain(WATCHED_HERE)
             .map(|call| Rule::always(*call, Action::Notify)),
     );
+    rules.extend(awaits_network.then(awaiting_network));
     Filter::new(rules)
 }

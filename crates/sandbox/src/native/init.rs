@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
 
-use super::broker::{Broker, Roots};
+use super::broker::{Broker, Networked, Roots};
 use super::child::tell;
 use super::desk::Desk;
 use super::disk::Account;
@@ -20,7 +20,6 @@ use super::handover;
 use super::landlock;
 use super::life::{Life, Parts};
 use super::mounts::Ground;
-use super::network;
 use super::observe::Observer;
 use super::storage::Storage;
 use super::watchdog::Watchdog;
@@ -78,9 +77,6 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
     ];
     close_inherited(plan, supervisor, kept.into_iter().flatten(), ring.as_ref())?;
     let observer = Observer::new(plan, ring).during(Step::Channel)?;
-    // What needs no ids comes first: started as root, the supervisor is busy
-    // with them.
-    network::set_up(plan.network(), supervisor)?;
     let sockets = sys::UnixDiag::open().during(Step::SocketDiagnostics)?;
     let ground = take_ids(plan, supervisor)?;
     // After the change of ids, which would clear it. A supervisor that died
@@ -105,7 +101,7 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
         lead_session(plan, pty)?;
     }
     // The command starts only once the policy is live, and on record.
-    wait_until_served(supervisor).during(Step::Inlets)?;
+    wait_until_recorded(supervisor).during(Step::Inlets)?;
     let watchdog = Watchdog::new(plan.limits().watch).during(Step::Scratch)?;
     // As it is before anything is written.
     let storage = limited_storage(plan)?;
@@ -121,9 +117,13 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
     // While the command is loaded.
     plan.sensitive().sort();
     let seen = (observer, plan.sensitive());
+    let network = Networked {
+        callers,
+        is_awaited: plan.network().is_awaited(),
+    };
     let desk = match listener {
         Some(listener) => Desk::Open(Box::new(
-            Broker::new(listener, plan.guard(), roots, sockets, callers, seen)
+            Broker::new(listener, plan.guard(), roots, sockets, network, seen)
                 .with_account(account)
                 .with_largest_file(plan.limits().process().file_size),
         )),
@@ -226,10 +226,10 @@ fn wait_to_proceed(supervisor: &Channel, ground: &mut Ground) -> Result<(), Errn
     }
 }
 
-fn wait_until_served(supervisor: &Channel) -> Result<(), Errno> {
+fn wait_until_recorded(supervisor: &Channel) -> Result<(), Errno> {
     match supervisor.receive()? {
         Received::Message(bytes, _)
-            if matches!(serde_json::from_slice(&bytes), Ok(Order::Served)) =>
+            if matches!(serde_json::from_slice(&bytes), Ok(Order::Recorded)) =>
         {
             Ok(())
         }

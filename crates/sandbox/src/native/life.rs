@@ -91,6 +91,7 @@ impl<'a> Life<'a> {
             if awake.calls {
                 self.glance();
                 self.desk.serve_waiting();
+                self.ask_for_network();
                 self.report_new_refusals();
             }
             if !self.keep_record() {
@@ -222,12 +223,13 @@ impl<'a> Life<'a> {
                 Ok(Order::KillAll) => kill_everything(),
                 Ok(Order::StopAll) => signal_everything(Signal::STOP),
                 Ok(Order::ContinueAll) => signal_everything(Signal::CONT),
+                Ok(Order::NetworkServed) => self.desk.go_online(),
                 Ok(
                     Order::Mounts(_)
                     | Order::Files
                     | Order::Proceed
                     | Order::Ruleset
-                    | Order::Served,
+                    | Order::Recorded,
                 )
                 | Err(_) => {}
             }
@@ -257,6 +259,12 @@ impl<'a> Life<'a> {
             let _ = tell(self.supervisor, &event, &[]);
         }
         self.from_command = None;
+    }
+
+    fn ask_for_network(&mut self) {
+        if self.desk.begins_to_want_network() {
+            let _ = tell(self.supervisor, &Event::NetworkWanted, &[]);
+        }
     }
 
     fn report_new_refusals(&mut self) {

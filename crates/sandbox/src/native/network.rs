@@ -1,19 +1,17 @@
-//! The sandbox's own network: a loopback, which is up, and where the policy
-//! opens it, listeners that every connection ends at.
+//! The sandbox's own network, where the policy opens it: listeners that every
+//! connection ends at.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
+use ringfence_sys::Errno;
 use ringfence_sys::{self as net, Families, Family};
-use ringfence_sys::{Channel, Errno};
 
 use rustix::fs::{Mode, OFlags};
 
-use super::child::tell;
 use super::failure::{During, Failure};
-use crate::network::{HTTP_PROXY_PORT, Inlet, Interception, SOCKS_PROXY_PORT};
-use crate::plan::NetworkPlan;
-use crate::wire::{Event, Step};
+use crate::network::{HTTP_PROXY_PORT, SOCKS_PROXY_PORT};
+use crate::wire::Step;
 
 /// The port of name servers.
 const NAME_SERVICE: u16 = 53;
@@ -21,35 +19,29 @@ const NAME_SERVICE: u16 = 53;
 /// The namespace's own setting.
 const FAST_OPEN: &str = "/proc/sys/net/ipv4/tcp_fastopen";
 
-/// Listeners that every connection ends at.
-struct Network {
-    inlets: Vec<(Inlet, OwnedFd)>,
-    interception: Interception,
+/// A network that is set up.
+pub(super) struct Network {
+    pub(super) transparent: Vec<OwnedFd>,
+    pub(super) proxies: Vec<OwnedFd>,
+    pub(super) names: Vec<OwnedFd>,
+    pub(super) interception: Interception,
 }
 
-/// Sets the network up, while the init has the rights to, and hands its sockets
-/// to the supervisor.
-pub(super) fn set_up(plan: &NetworkPlan, supervisor: &Channel) -> Result<(), Failure> {
-    match plan {
-        NetworkPlan::Closed => Ok(()),
-        NetworkPlan::Intercepted { ports, singly } => {
-            let families = net::bring_anyip_up().during(Step::Loopback)?;
-            refuse_fast_open().at(Step::Loopback, Path::new(FAST_OPEN))?;
-            let ports = ports.as_slice();
-            let network = open(families, ports, *singly).during(Step::Inlets)?;
-            hand_out(network, supervisor).during(Step::Channel)
-        }
-    }
+/// How connections are led to the listeners.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Interception {
+    /// All of them, whatever their port.
+    EveryPort,
+    /// Those to these ports; any other is refused by the kernel.
+    Ports(Vec<u16>),
 }
 
-fn hand_out(network: Network, supervisor: &Channel) -> Result<(), Errno> {
-    let (inlets, sockets): (Vec<_>, Vec<_>) = network.inlets.into_iter().unzip();
-    let descriptors: Vec<_> = sockets.iter().map(AsFd::as_fd).collect();
-    let event = Event::Network {
-        inlets,
-        interception: network.interception,
-    };
-    tell(supervisor, &event, &descriptors)
+/// Sets the network up; for a process in its namespace with the rights to. These
+/// ports are listened on where the kernel cannot intercept every port.
+pub(super) fn set_up(ports: &[u16]) -> Result<Network, Failure> {
+    let families = net::bring_anyip_up().during(Step::Loopback)?;
+    refuse_fast_open().at(Step::Loopback, Path::new(FAST_OPEN))?;
+    open(families, ports).during(Step::Inlets)
 }
 
 /// TCP Fast Open connects without `connect`, so that nobody would know who did.
@@ -62,40 +54,47 @@ fn refuse_fast_open() -> Result<(), Errno> {
     rustix::io::write(setting, b"0").map(drop)
 }
 
-fn open(families: Families, ports: &[u16], singly: bool) -> Result<Network, Errno> {
-    let mut inlets = Vec::new();
+fn open(families: Families, ports: &[u16]) -> Result<Network, Errno> {
+    let mut proxies = Vec::new();
+    let mut names = Vec::new();
     for family in families.each() {
         for port in [HTTP_PROXY_PORT, SOCKS_PROXY_PORT] {
-            inlets.push((Inlet::Proxy, net::loopback_listener(*family, port)?));
+            proxies.push(net::loopback_listener(*family, port)?);
         }
-        let names = net::datagram_socket(*family, NAME_SERVICE)?;
-        inlets.push((Inlet::Names, names));
+        names.push(net::datagram_socket(*family, NAME_SERVICE)?);
     }
-    // Setting the rules takes long where nobody else on the machine has any,
-    // so the supervisor does it, while the init goes on.
-    let rules = net::rules_socket().ok().filter(|_| !singly);
-    let (listeners, interception) = match &rules {
-        Some(_) => (listen_everywhere(families)?, Interception::EveryPort),
+    let (transparent, interception) = match intercept(families) {
+        Ok(listeners) => (listeners, Interception::EveryPort),
         // Without nf_tables other ports are refused by the kernel: nothing
         // gets out that would not otherwise.
-        None => (
+        Err(_) => (
             listen_on(families, ports)?,
             Interception::Ports(ports.to_vec()),
         ),
     };
-    let listeners = listeners.into_iter();
-    inlets.extend(listeners.map(|listener| (Inlet::Transparent, listener)));
-    inlets.extend(rules.map(|rules| (Inlet::Rules, rules)));
     Ok(Network {
-        inlets,
+        transparent,
+        proxies,
+        names,
         interception,
     })
 }
 
-fn listen_everywhere(families: Families) -> Result<Vec<OwnedFd>, Errno> {
+/// Leads every connection to listeners, one for each family.
+fn intercept(families: Families) -> Result<Vec<OwnedFd>, Errno> {
     let each = families.each().iter();
-    each.map(|family| net::transparent_listener(*family))
-        .collect()
+    let listeners = each
+        .map(|family| net::transparent_listener(*family))
+        .collect::<Result<Vec<_>, _>>()?;
+    let port = |at: usize| {
+        let listener = listeners.get(at);
+        listener
+            .map(|listener| net::local_port(listener.as_fd()))
+            .transpose()
+    };
+    let port_v4 = port(0)?.ok_or(Errno::INVAL)?;
+    net::intercept_tcp(port_v4, port(1)?)?;
+    Ok(listeners)
 }
 
 fn listen_on(families: Families, ports: &[u16]) -> Result<Vec<OwnedFd>, Errno> {

@@ -1,16 +1,17 @@
 //! The supervisor's side of a start: maps the ids, has the init born, makes
-//! the mounts that need its rights, and waits for the word that all is in place.
+//! the mounts that need its rights, sets the network up, be it then or when it
+//! is wanted, and waits for the word that all is in place.
 
 mod error;
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_policy::AuditLevel;
-use ringfence_sys::{self as sys, Channel, Child, Errno, Received, Ring};
+use ringfence_sys::{self as sys, Channel, Child, Errno, NetworkNamespace, Received, Ring};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::Signal;
 
@@ -19,14 +20,15 @@ use super::given::{hand_over_pipes, mapped_trees};
 use super::init::{self, Handed};
 use super::landlock;
 use super::late;
+use super::network::{self, Interception};
 use super::observations::{ObservationError, Observations};
 use crate::cradle::Cradle;
 use crate::judge::Judge;
 use crate::limits::{HeldLimit, LimitHit, LimitPlan, Moment, Usage};
 use crate::mappings::Mappings;
-use crate::network::{Callers, Inlet, Inlets, Interception};
+use crate::network::{Callers, Inlets};
 use crate::observation::Observed;
-use crate::plan::{Layer, LayerState, Plan};
+use crate::plan::{Layer, LayerState, NetworkPlan, Plan};
 use crate::trust::Trust;
 use crate::wire::{Event, Order};
 
@@ -40,6 +42,10 @@ pub struct Running {
     channel: Channel,
     terminal: Option<OwnedFd>,
     layers: Vec<LayerState>,
+    /// The network, until it is set up.
+    network: RefCell<Option<Offline>>,
+    /// How that intercepts, from then on.
+    interception: OnceCell<Interception>,
     judge: Judge,
     observations: Option<Observations>,
     /// Whether the command's process is the command, as far as we were told.
@@ -47,6 +53,15 @@ pub struct Running {
     is_over: Cell<bool>,
     /// Goes last, with the group that holds the limits.
     limits: Arc<LimitPlan>,
+}
+
+/// A network that is not set up.
+#[derive(Debug)]
+struct Offline {
+    namespace: NetworkNamespace,
+    callers: Callers,
+    /// What is listened on where the kernel cannot intercept every port.
+    ports: Vec<u16>,
 }
 
 /// Who a sandbox is made for. Its command starts once everything here that is
@@ -72,7 +87,13 @@ pub trait Attendant {
         None
     }
 
-    /// Serves the sockets of the sandbox's network from now on.
+    /// Makes sure that the sandbox's network can be served. False when it
+    /// cannot; then nothing is run.
+    fn prepare_to_serve(&mut self) -> bool;
+
+    /// Serves the sockets of the sandbox's network from now on. Not called where
+    /// the plan has it served later: then it is asked for by
+    /// [`Event::NetworkWanted`].
     fn serve(&mut self, inlets: Inlets) -> bool;
 }
 
@@ -87,7 +108,6 @@ pub fn spawn(
             Err(SpawnError::NoIdMappedMounts { .. }) if plan.may_run_with_own_id() => {
                 plan.use_own_id();
             }
-            Err(SpawnError::NoInterception(_)) => plan.listen_singly(),
             Err(_) if plan.limits().lacked_memory() => return Err(SpawnError::TooLittleMemory),
             other => return other,
         }
@@ -132,11 +152,14 @@ fn start(
     let init = born.map_err(SpawnError::Clone)?;
     drop(theirs);
     let (channel, callers) = our_ends.ok_or(SpawnError::InitDied)?;
+    let network = offline(plan, &mut cradle, callers)?;
     let mut running = Running {
         init,
         channel,
         terminal: None,
         layers: Vec::new(),
+        network: RefCell::new(network),
+        interception: OnceCell::new(),
         judge: plan.judge(),
         observations: ring
             .map(Ring::into_reader)
@@ -155,8 +178,6 @@ fn start(
         running.give_ruleset(plan)?;
     }
     running.layers = plan.layers();
-    let inlets = callers.map(|callers| running.await_network(Callers(callers)));
-    let inlets = inlets.transpose()?;
     if !attendant.begin(&running) {
         return Err(SpawnError::NotServed);
     }
@@ -164,14 +185,14 @@ fn start(
         running.give_files(&late::fill(plan.late(), attendant)?);
         running.give_ruleset(plan)?;
     }
-    if inlets.is_some_and(|inlets| !attendant.serve(inlets)) {
+    if plan.is_intercepted() && !running.is_served(plan, attendant)? {
         return Err(SpawnError::NotServed);
     }
     // Its holder is one more process of the sandbox's user until it was waited
     // for. It has ended meanwhile.
     cradle.end();
     // An init that failed has said why, which is read next.
-    let _ = running.order(&Order::Served, &[]);
+    let _ = running.order(&Order::Recorded, &[]);
     // The init is not ready yet: time for what nobody waits for.
     running.limits.tidy();
     running.await_start()?;
@@ -206,40 +227,21 @@ fn event_in(message: &[u8]) -> Result<Event, SpawnError> {
     }
 }
 
-/// Leads every connection to the sandbox's listeners, one for each family.
-fn intercept(inlets: &Inlets, rules: BorrowedFd<'_>) -> Result<(), Errno> {
-    let port = |at: usize| {
-        let listener = inlets.transparent.get(at);
-        listener
-            .map(|listener| sys::local_port(listener.as_fd()))
-            .transpose()
+/// The network of a sandbox that was just born, where the plan has one.
+fn offline(
+    plan: &Plan,
+    cradle: &mut sys::Cradle,
+    callers: Option<Channel>,
+) -> Result<Option<Offline>, SpawnError> {
+    let (NetworkPlan::Intercepted { ports, .. }, Some(callers)) = (plan.network(), callers) else {
+        return Ok(None);
     };
-    let port_v4 = port(0)?.ok_or(Errno::INVAL)?;
-    sys::intercept_tcp_over(rules, port_v4, port(1)?)
-}
-
-/// What the supervisor serves, and what it sets the rules with.
-fn sorted(
-    kinds: Vec<Inlet>,
-    descriptors: Vec<OwnedFd>,
-    callers: Callers,
-) -> (Inlets, Option<OwnedFd>) {
-    let mut rules = None;
-    let mut inlets = Inlets {
-        transparent: Vec::new(),
-        proxies: Vec::new(),
-        names: Vec::new(),
-        callers,
-    };
-    for (kind, descriptor) in kinds.into_iter().zip(descriptors) {
-        match kind {
-            Inlet::Transparent => inlets.transparent.push(descriptor),
-            Inlet::Proxy => inlets.proxies.push(descriptor),
-            Inlet::Names => inlets.names.push(descriptor),
-            Inlet::Rules => rules = Some(descriptor),
-        }
-    }
-    (inlets, rules)
+    let namespace = cradle.take_network();
+    Ok(Some(Offline {
+        namespace: namespace.map_err(SpawnError::EnterNetwork)?,
+        callers: Callers(callers),
+        ports: ports.clone(),
+    }))
 }
 
 impl Running {
@@ -282,22 +284,38 @@ impl Running {
         let _ = self.order(&Order::Proceed, &[]);
     }
 
-    /// Takes the sockets of the network, to which all connections lead.
-    fn await_network(&mut self, callers: Callers) -> Result<Inlets, SpawnError> {
-        let (event, descriptors) = self.next_of_start()?;
-        let Event::Network {
-            inlets,
-            interception,
-        } = event
-        else {
-            return Err(SpawnError::Protocol);
+    /// Has the network served, or made ready for when it is wanted.
+    fn is_served(&self, plan: &Plan, attendant: &mut dyn Attendant) -> Result<bool, SpawnError> {
+        Ok(attendant.prepare_to_serve()
+            && (plan.network().is_awaited() || attendant.serve(self.open_network()?)))
+    }
+
+    /// Sets the network up, which can be done once; but after
+    /// [`SpawnError::EnterNetwork`] it may be tried again. Nothing in it is served
+    /// before somebody serves the sockets that come of it.
+    pub fn open_network(&self) -> Result<Inlets, SpawnError> {
+        let offline = self.network.take().ok_or(SpawnError::Protocol)?;
+        let network = match offline.namespace.visit(|| network::set_up(&offline.ports)) {
+            Ok(network) => network?,
+            Err(errno) => {
+                self.network.replace(Some(offline));
+                return Err(SpawnError::EnterNetwork(errno));
+            }
         };
-        self.note_interception(interception);
-        let (inlets, rules) = sorted(inlets, descriptors, callers);
-        if let Some(rules) = rules {
-            intercept(&inlets, rules.as_fd()).map_err(SpawnError::NoInterception)?;
-        }
-        Ok(inlets)
+        // It is set once, as the network is.
+        let _ = self.interception.set(network.interception);
+        Ok(Inlets {
+            transparent: network.transparent,
+            proxies: network.proxies,
+            names: network.names,
+            callers: offline.callers,
+        })
+    }
+
+    /// Says that the network is served, for which the command waits.
+    pub fn tell_network_is_served(&self) {
+        // An init that is gone shows in the next event.
+        let _ = self.order(&Order::NetworkServed, &[]);
     }
 
     fn await_start(&mut self) -> Result<(), SpawnError> {
@@ -317,23 +335,6 @@ impl Running {
             return Err(SpawnError::InitDied);
         };
         Ok((event_in(&bytes)?, descriptors))
-    }
-
-    fn note_interception(&mut self, interception: Interception) {
-        let Interception::Ports(ports) = interception else {
-            return;
-        };
-        let network = self
-            .layers
-            .iter_mut()
-            .find(|state| state.layer == Layer::Network);
-        if let Some(state) = network {
-            let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
-            state.detail = format!(
-                "without nf_tables: judged outside on ports {}, refused on others",
-                ports.join(", ")
-            );
-        }
     }
 
     /// What of the limits was hit and not told before. Also tells when the init
@@ -460,8 +461,19 @@ impl Running {
     }
 
     /// The layers that hold, in order.
-    pub fn layers(&self) -> &[LayerState] {
-        &self.layers
+    pub fn layers(&self) -> Vec<LayerState> {
+        let mut layers = self.layers.clone();
+        let mut each = layers.iter_mut();
+        if let Some(Interception::Ports(ports)) = self.interception.get()
+            && let Some(network) = each.find(|state| state.layer == Layer::Network)
+        {
+            let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+            network.detail = format!(
+                "without nf_tables: judged outside on ports {}, refused on others",
+                ports.join(", ")
+            );
+        }
+        layers
     }
 
     /// Who judges the command's calls.

@@ -26,6 +26,17 @@ pub enum Intercept {
     Always,
 }
 
+/// From when on the network of a sandbox is set up and served. Until then there
+/// is only its loopback.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServedFrom {
+    /// Before the command starts.
+    Start,
+    /// When the command makes its first socket, which waits for it. Most of what
+    /// a start with a network takes is spared for a command that makes none.
+    FirstSocket,
+}
+
 /// The network of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NetworkPlan {
@@ -35,27 +46,35 @@ pub(crate) enum NetworkPlan {
     Intercepted {
         /// What is listened on where the kernel cannot intercept every port.
         ports: Vec<u16>,
-        /// It is known that the kernel cannot.
-        singly: bool,
+        /// From when on.
+        served_from: ServedFrom,
     },
 }
 
 impl NetworkPlan {
-    pub(super) fn choose(policy: &Resolved<Policy>, intercept: Intercept) -> Self {
+    pub(super) fn choose(
+        policy: &Resolved<Policy>,
+        intercept: Intercept,
+        served_from: ServedFrom,
+    ) -> Self {
         if policy.network_is_closed() && intercept == Intercept::WhenOpen {
             return Self::Closed;
         }
         Self::Intercepted {
             ports: single_ports(policy),
-            singly: false,
+            served_from,
         }
     }
 
-    /// Gives up on intercepting every port.
-    pub(super) fn listen_singly(&mut self) {
-        if let Self::Intercepted { singly, .. } = self {
-            *singly = true;
-        }
+    /// Whether the first socket of the command has to wait for it.
+    pub(crate) fn is_awaited(&self) -> bool {
+        matches!(
+            self,
+            Self::Intercepted {
+                served_from: ServedFrom::FirstSocket,
+                ..
+            }
+        )
     }
 
     pub(crate) fn is_intercepted(&self) -> bool {

@@ -7,6 +7,7 @@
 
 mod datagram;
 mod interfaces;
+mod namespace;
 mod netlink;
 mod nftables;
 mod routes;
@@ -14,7 +15,8 @@ mod sockets;
 
 pub use datagram::{Datagram, datagram_socket, receive_datagram, send_datagram};
 pub use interfaces::own_addresses;
-pub use nftables::{intercept_tcp, intercept_tcp_over, rules_socket};
+pub use namespace::NetworkNamespace;
+pub use nftables::intercept_tcp;
 pub use routes::bring_anyip_up;
 pub use sockets::{
     anyip_listener, local_port, loopback_listener, namespace_of, transparent_listener,

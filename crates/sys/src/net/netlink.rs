@@ -124,14 +124,9 @@ impl Body<'_> {
 
 /// Sends the messages to the kernel's `protocol` and returns those refused.
 pub(super) fn exchange(protocol: Option<Protocol>, batch: &Batch) -> Result<Vec<Refusal>> {
-    exchange_over(open(protocol)?.as_fd(), batch)
-}
-
-/// The same over a socket that is there already, in whose namespace it then
-/// happens.
-pub(super) fn exchange_over(socket: BorrowedFd<'_>, batch: &Batch) -> Result<Vec<Refusal>> {
-    rustix::net::send(socket, &batch.bytes, SendFlags::empty())?;
-    read_answers(socket, batch.acknowledged)
+    let socket = open(protocol)?;
+    rustix::net::send(&socket, &batch.bytes, SendFlags::empty())?;
+    read_answers(socket.as_fd(), batch.acknowledged)
 }
 
 /// A socket to the kernel's `protocol`.

@@ -13,10 +13,9 @@
 //! ```
 
 use std::net::Ipv6Addr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::Family;
-use super::netlink::{APPEND, Batch, Body, CREATE, EXCLUSIVE, NETFILTER, exchange_over, open};
+use super::netlink::{APPEND, Batch, Body, CREATE, EXCLUSIVE, NETFILTER, exchange};
 use crate::Result;
 
 const SUBSYSTEM: u16 = 10;
@@ -55,17 +54,6 @@ const CHAIN: &[u8] = b"prerouting\0";
 /// All or nothing: after an error, whichever it is, the namespace is as
 /// before. Without the second port, IPv6 is left as it is.
 pub fn intercept_tcp(port_v4: u16, port_v6: Option<u16>) -> Result<()> {
-    intercept_tcp_over(rules_socket()?.as_fd(), port_v4, port_v6)
-}
-
-/// A socket over which the rules of the caller's network namespace are set. It
-/// may be handed to a process outside that has rights over the namespace.
-pub fn rules_socket() -> Result<OwnedFd> {
-    open(NETFILTER)
-}
-
-/// As [`intercept_tcp`], in the namespace of a [`rules_socket`].
-pub fn intercept_tcp_over(rules: BorrowedFd<'_>, port_v4: u16, port_v6: Option<u16>) -> Result<()> {
     let mut batch = Batch::with_capacity(1536);
     batch.push(NFNL_MSG_BATCH_BEGIN, 0, enclose);
     batch.push(NFT_MSG_NEWTABLE, CREATE | EXCLUSIVE, table);
@@ -81,7 +69,7 @@ pub fn intercept_tcp_over(rules: BorrowedFd<'_>, port_v4: u16, port_v6: Option<u
         }
     }
     batch.push(NFNL_MSG_BATCH_END, 0, enclose);
-    match exchange_over(rules, &batch)?.first() {
+    match exchange(NETFILTER, &batch)?.first() {
         None => Ok(()),
         Some(refusal) => Err(refusal.errno),
     }

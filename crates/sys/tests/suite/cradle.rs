@@ -1,6 +1,7 @@
 //! Namespaces that are made ahead of the process that lives in them.
 
 use std::fs::{read_link, read_to_string};
+use std::os::fd::AsFd as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -208,4 +209,80 @@ fn g8_the_holder_ends_with_us() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     panic!("the holder is still there");
+}
+
+/// A process that lives in namespaces of a cradle until it is killed, and its
+/// network.
+fn inhabited() -> (Cradle, sys::Child, sys::NetworkNamespace) {
+    let mut cradle = Cradle::new().unwrap();
+    let born = cradle.bear(None, || {
+        std::thread::sleep(std::time::Duration::from_secs(50));
+        1
+    });
+    let network = cradle.take_network().unwrap();
+    (cradle, born.unwrap(), network)
+}
+
+#[test]
+fn what_is_opened_on_a_visit_is_ours_and_of_that_network() {
+    alone(|| {
+        let (mut cradle, born, network) = inhabited();
+        assert_eq!(cradle.take_network().unwrap_err(), Errno::BADF);
+        let before = namespaces();
+        let visitor = || {
+            let net = read_link("/proc/thread-self/ns/net").unwrap();
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            (net, listener)
+        };
+        let (seen, listener) = network.visit(visitor).unwrap();
+        let pid = born.pid.as_raw_pid();
+        // Root may look there; the user may not, and has the next.
+        if let Ok(theirs) = read_link(format!("/proc/{pid}/ns/net")) {
+            assert_eq!(seen, theirs);
+        }
+        let outside = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let of = |listener: &std::net::TcpListener| sys::namespace_of(listener.as_fd()).unwrap();
+        assert_ne!(of(&listener), of(&outside));
+        // Nobody is left there, and we are where we were.
+        assert_eq!(namespaces(), before);
+        drop(cradle);
+        born.signal(Signal::KILL).unwrap();
+        sys::reap(born.pid).unwrap();
+        let left = rustix::process::wait(rustix::process::WaitOptions::NOHANG);
+        assert_eq!(left.unwrap_err(), Errno::CHILD);
+    });
+}
+
+#[test]
+fn a_visitor_has_rights_there_and_nowhere_else() {
+    alone(|| {
+        let (_cradle, born, network) = inhabited();
+        let name = rustix::system::uname().nodename().to_bytes().to_vec();
+        let (routed, named) = network
+            .visit(|| (sys::bring_anyip_up(), rustix::system::sethostname(&name)))
+            .unwrap();
+        routed.unwrap();
+        assert_eq!(named, Err(Errno::PERM), "the machine's own name");
+        born.signal(Signal::KILL).unwrap();
+        sys::reap(born.pid).unwrap();
+    });
+}
+
+#[test]
+fn a_signal_that_comes_during_a_visit_waits_for_its_end() {
+    alone(|| {
+        let (_cradle, born, network) = inhabited();
+        let queue = SignalQueue::new(&[Signal::USR1]).unwrap();
+        let ours = rustix::process::getpid();
+        let outcome = network.visit(|| {
+            let visitor = rustix::process::getpid();
+            rustix::process::kill_process(visitor, Signal::TERM).unwrap();
+            rustix::process::kill_process(ours, Signal::USR1).unwrap();
+            visitor != ours
+        });
+        assert_eq!(outcome, Ok(true));
+        assert_eq!(queue.next(), Some(Signal::USR1.as_raw()));
+        born.signal(Signal::KILL).unwrap();
+        sys::reap(born.pid).unwrap();
+    });
 }

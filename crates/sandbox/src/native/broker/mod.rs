@@ -15,6 +15,7 @@ mod attributes;
 mod caller;
 mod dialled;
 mod names;
+mod networked;
 mod open;
 mod programs;
 mod repository;
@@ -33,6 +34,7 @@ use ringfence_sys::{self as sys, Channel, Errno, UnixDiag};
 use rustix::event::{PollFd, PollFlags};
 
 use self::caller::{Caller, Spot, path_of};
+use self::networked::Sockets;
 pub(super) use self::programs::started;
 pub(super) use self::roots::Roots;
 use self::seen::{Record, Subject};
@@ -60,6 +62,8 @@ pub(super) struct Broker<'a> {
     callers: Option<Arc<Channel>>,
     /// The sandbox's own network namespace, where the kernel can tell.
     network: Option<u64>,
+    /// Those that the command wants to make.
+    wanted: Sockets,
     workers: Workers,
     refusals: Refusals,
     new_refusals: Vec<Refusal>,
@@ -79,6 +83,14 @@ pub(super) struct Broker<'a> {
     unlooked: u8,
 }
 
+/// What there is of a network.
+pub(super) struct Networked {
+    /// Where it is told who connects.
+    pub(super) callers: Option<Channel>,
+    /// Whether it is not served before it is wanted.
+    pub(super) is_awaited: bool,
+}
+
 /// How a call was dealt with.
 pub(super) enum Done {
     /// With this answer.
@@ -95,7 +107,7 @@ impl<'a> Broker<'a> {
         guard: &'a Guard,
         roots: Roots,
         sockets: UnixDiag,
-        callers: Option<Channel>,
+        network: Networked,
         (observer, sensitive): (Observer, &'a SensitivePlaces),
     ) -> Self {
         // Older kernels do without.
@@ -108,13 +120,14 @@ impl<'a> Broker<'a> {
             made: Made::default(),
             network: sys::namespace_of(sockets.as_fd()).ok(),
             sockets: Arc::new(sockets),
-            callers: callers.map(Arc::new),
+            callers: network.callers.map(Arc::new),
+            wanted: Sockets::new(network.is_awaited),
             refusals: Refusals::default(),
             new_refusals: Vec::new(),
             disk: Account::default(),
             largest_file: None,
             judged: None,
-            rules: Rules::new(),
+            rules: Rules::new(network.is_awaited),
             observer,
             sensitive,
             subject: Subject::default(),
@@ -204,6 +217,7 @@ impl Broker<'_> {
         match self.rules.verdict(call.number, &call.arguments) {
             Verdict::Refuse(errno) => self.refuse_call(&call, errno),
             Verdict::CarryOut => self.carry_out(&call),
+            Verdict::AwaitNetwork => self.let_wait_for_network(call),
             Verdict::GoOn => self.let_go_on(&call),
         }
     }

@@ -43,9 +43,9 @@ pub enum SpawnError {
     /// The ids of the new user namespace could not be mapped.
     #[error("cannot map user and group ids: {0}")]
     MapIds(Errno),
-    /// The kernel cannot intercept every port.
-    #[error("cannot intercept every port: {0}")]
-    NoInterception(Errno),
+    /// The sandbox's network cannot be entered to set it up.
+    #[error("cannot set up the sandbox's network: {0}")]
+    EnterNetwork(Errno),
     /// Nobody serves the sockets of its network.
     #[error("the sandbox's network is not served")]
     NotServed,
@@ -77,7 +77,7 @@ pub enum SpawnError {
 
 impl SpawnError {
     /// What a failed step means.
-    pub(super) fn of_step(step: Step, path: Option<String>, errno: Errno) -> Self {
+    pub(in crate::native) fn of_step(step: Step, path: Option<String>, errno: Errno) -> Self {
         match (step, errno) {
             // A process has one listener at most (seccomp(2)).
             (Step::Listener, Errno::BUSY) => Self::ListenerTaken,
@@ -97,7 +97,7 @@ impl SpawnError {
             Self::NoIdMappedMounts { .. } => "no-id-mapped-mounts",
             Self::Prepare { .. } => "folder-unusable",
             Self::MapIds(_) => "ids-unavailable",
-            Self::NoInterception(_) | Self::NotServed => "egress-unavailable",
+            Self::EnterNetwork(_) | Self::NotServed => "egress-unavailable",
             Self::NoTrust => "trust-unavailable",
             Self::NotMasked { .. } => "not-masked",
             Self::TooLittleMemory => "memory-limit-too-low",
@@ -113,6 +113,9 @@ impl SpawnError {
             }
             Self::ListenerTaken => {
                 "start ringfence outside of that sandbox, or accept that nothing of the host is writable and calls are not recorded: --weaker listener"
+            }
+            Self::EnterNetwork(_) => {
+                "allow ringfence the call setns(2), or run it with the network closed: --no-network"
             }
             Self::TooLittleMemory => "allow it some megabytes more: --memory",
             Self::InitLost => "look for an out-of-memory kill in the kernel's log: dmesg",

@@ -23,6 +23,7 @@ mod sensitive;
 mod trust;
 mod view;
 mod wire;
+mod within;
 
 pub use cradle::Cradle;
 pub use host::{Host, HostError};

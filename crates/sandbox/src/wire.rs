@@ -79,8 +79,7 @@ pub(crate) enum Order {
     Mounts(Vec<usize>),
     /// The next of the late files come along.
     Files,
-    /// The ids of the sandbox are mapped, and all that it was to be given was
-    /// given; go on.
+    /// All that the sandbox was to be given was given; go on.
     Proceed,
     /// A list of Landlock's rules that are left to make comes along, and those
     /// that are made.

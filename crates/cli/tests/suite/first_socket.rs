@@ -124,14 +124,15 @@ impl Held {
     /// Lets the supervisor have at most this many of something; all that it may
     /// with `None`.
     fn limit(&self, resource: Resource, most: Option<u64>) {
-        let supervisor = Pid::from_raw(i32::try_from(self.command.id()).unwrap());
+        let id = i32::try_from(self.command.id()).expect("a process id");
+        let supervisor = Pid::from_raw(id);
         // Which it has from us.
         let maximum = rustix::process::getrlimit(resource).maximum;
         let limit = Rlimit {
             current: most.or(maximum),
             maximum,
         };
-        rustix::process::prlimit(supervisor, resource, limit).unwrap();
+        rustix::process::prlimit(supervisor, resource, limit).expect("a limit that is set");
     }
 
     fn go(&self) {

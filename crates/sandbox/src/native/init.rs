@@ -7,7 +7,6 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ringfence_sys::{self as sys, Channel, Errno, Pty, Received, Ring, SignalQueue};
-use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
 
@@ -184,24 +183,24 @@ fn close_inherited<'a>(
     sys::close_all_but(&kept).during(Step::CloseDescriptors)
 }
 
-/// Maps the ids, or waits until the supervisor, which has the right to map
-/// others than its own, has done so; and prepares the ground of the view.
-fn take_ids(plan: &Plan, supervisor: &Channel) -> Result<Ground, Failure> {
+/// Maps the ids, unless the supervisor, which has the right to map others than
+/// its own, has done so before we were born; and prepares the ground of the
+/// view.
+fn take_ids<'a>(plan: &Plan, supervisor: &'a Channel) -> Result<Ground<'a>, Failure> {
     let ids = plan.ids();
-    let ground = if ids.mapped_by_supervisor {
+    let mut ground = if ids.mapped_by_supervisor {
         let mut ground = Ground::without_places()?;
-        wait_to_proceed(supervisor, &mut ground).during(Step::MapIds)?;
+        ground.wait_later(supervisor);
         rustix::thread::set_thread_groups(&[]).during(Step::SetIds)?;
         ground
     } else {
         // Before the files for it become read-only.
         sys::write_own_maps(&ids.map).during(Step::MapIds)?;
-        let mut ground = Ground::with_places(plan.view())?;
-        if !plan.late().is_empty() {
-            wait_to_proceed(supervisor, &mut ground).during(Step::LateFiles)?;
-        }
-        ground
+        Ground::with_places(plan.view())?
     };
+    if !plan.late().is_empty() {
+        ground.wait(supervisor).during(Step::LateFiles)?;
+    }
     let uid = rustix::process::Uid::from_raw(ids.map.inside_uid);
     let gid = rustix::process::Gid::from_raw(ids.map.inside_gid);
     rustix::thread::set_keep_capabilities(true).during(Step::SetIds)?;
@@ -209,21 +208,6 @@ fn take_ids(plan: &Plan, supervisor: &Channel) -> Result<Ground, Failure> {
     rustix::thread::set_thread_res_uid(uid, uid, uid).during(Step::SetIds)?;
     sys::raise_permitted_capabilities().during(Step::SetIds)?;
     Ok(ground)
-}
-
-fn wait_to_proceed(supervisor: &Channel, ground: &mut Ground) -> Result<(), Errno> {
-    loop {
-        await_briefly(supervisor)?;
-        let Received::Message(bytes, descriptors) = supervisor.receive()? else {
-            return Err(Errno::PIPE);
-        };
-        match serde_json::from_slice(&bytes) {
-            Ok(Order::Mounts(numbers)) => ground.give(numbers.into_iter().zip(descriptors)),
-            Ok(Order::Files) => ground.give_files(descriptors),
-            Ok(Order::Proceed) => return Ok(()),
-            _ => return Err(Errno::PIPE),
-        }
-    }
 }
 
 fn wait_until_recorded(supervisor: &Channel) -> Result<(), Errno> {
@@ -235,21 +219,6 @@ fn wait_until_recorded(supervisor: &Channel) -> Result<(), Errno> {
         }
         _ => Err(Errno::PIPE),
     }
-}
-
-/// Looks for a message for about as long as it takes to be woken up, which
-/// spares that in most cases.
-fn await_briefly(channel: &Channel) -> Result<(), Errno> {
-    const MOST_LOOKS: usize = 200;
-    let now = rustix::time::Timespec::default();
-    for _ in 0..MOST_LOOKS {
-        let mut fds = [PollFd::new(channel, PollFlags::IN)];
-        if rustix::event::poll(&mut fds, Some(&now))? > 0 {
-            break;
-        }
-        rustix::thread::sched_yield();
-    }
-    Ok(())
 }
 
 /// A core dump is written by the kernel past every rule here, or given to a

@@ -5,18 +5,20 @@
 //! opened once without following links, compared with what the plan saw, and
 //! used by descriptor from then on.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use ringfence_sys::{self as sys, Errno, MountFlags};
+use ringfence_sys::{self as sys, Channel, Errno, MountFlags, Received};
+use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 
 use super::failure::{During, Failure};
 use super::late::GivenFiles;
 use super::scratch::Scratch;
 use crate::view::{Base, Content, FileId, Overlay, Place, View};
-use crate::wire::Step;
+use crate::wire::{Order, Step};
+use crate::within::is_within;
 
 /// Device nodes that every sandbox has.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -34,13 +36,15 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
 pub(super) type GivenTrees = HashMap<usize, OwnedFd>;
 
 /// The host's tree, read-only, and what was taken of it before.
-pub(super) struct Ground {
+pub(super) struct Ground<'a> {
     places: GivenTrees,
+    /// Who gives the places, if they are not there yet.
+    awaited: Option<&'a Channel>,
     devices: Vec<(&'static str, OwnedFd)>,
     files: GivenFiles,
 }
 
-impl Ground {
+impl<'a> Ground<'a> {
     /// Takes what the view needs of the host and makes the rest read-only.
     pub(super) fn with_places(view: &View) -> Result<Self, Failure> {
         let mut places = GivenTrees::new();
@@ -56,19 +60,50 @@ impl Ground {
         sys::make_view_read_only().during(Step::ReadOnlyView)?;
         Ok(Self {
             places: GivenTrees::new(),
+            awaited: None,
             devices,
             files: GivenFiles::default(),
         })
     }
 
-    /// Takes mounts made outside, by the number of their overlay.
-    pub(super) fn give(&mut self, trees: impl IntoIterator<Item = (usize, OwnedFd)>) {
-        self.places.extend(trees);
+    /// Takes what the supervisor gives when the first of it is needed.
+    pub(super) fn wait_later(&mut self, supervisor: &'a Channel) {
+        self.awaited = Some(supervisor);
     }
 
-    /// Takes the next of the late files.
-    pub(super) fn give_files(&mut self, files: Vec<OwnedFd>) {
-        self.files.add(files);
+    /// Takes what the supervisor gives, until it says that this is all.
+    pub(super) fn wait(&mut self, supervisor: &Channel) -> Result<(), Errno> {
+        self.awaited = None;
+        loop {
+            await_briefly(supervisor)?;
+            let Received::Message(bytes, descriptors) = supervisor.receive()? else {
+                return Err(Errno::PIPE);
+            };
+            match serde_json::from_slice(&bytes) {
+                Ok(Order::Mounts(numbers)) => {
+                    self.places.extend(numbers.into_iter().zip(descriptors));
+                }
+                Ok(Order::Files) => self.files.add(descriptors),
+                Ok(Order::Proceed) => return Ok(()),
+                _ => return Err(Errno::PIPE),
+            }
+        }
+    }
+
+    /// The place of an overlay, if it has one.
+    fn place_of(&mut self, index: usize, overlay: &Overlay) -> Result<Option<OwnedFd>, Failure> {
+        if !matches!(overlay.content, Content::Writable(_) | Content::Shown(_)) {
+            return Ok(None);
+        }
+        self.wait_now()?;
+        Ok(self.places.remove(&index))
+    }
+
+    fn wait_now(&mut self) -> Result<(), Failure> {
+        let awaited = self.awaited.take();
+        awaited.map_or(Ok(()), |supervisor| {
+            self.wait(supervisor).during(Step::CloneMount)
+        })
     }
 
     /// Builds the view and makes it the caller's root. No more than `limit`
@@ -78,24 +113,39 @@ impl Ground {
     }
 }
 
-fn build(view: &View, limit: Option<u64>, ground: Ground) -> Result<(), Failure> {
+/// Looks for a message for about as long as it takes to be woken up, which
+/// spares that in most cases.
+fn await_briefly(channel: &Channel) -> Result<(), Errno> {
+    const MOST_LOOKS: usize = 200;
+    let now = rustix::time::Timespec::default();
+    for _ in 0..MOST_LOOKS {
+        let mut fds = [PollFd::new(channel, PollFlags::IN)];
+        if rustix::event::poll(&mut fds, Some(&now))? > 0 {
+            break;
+        }
+        rustix::thread::sched_yield();
+    }
+    Ok(())
+}
+
+fn build(view: &View, limit: Option<u64>, mut ground: Ground<'_>) -> Result<(), Failure> {
     sys::set_umask(0);
-    let mut given = ground.places;
-    let scratch = Scratch::mount(ground.files)?;
+    let scratch = Scratch::mount(std::mem::take(&mut ground.files))?;
     let root = match &view.base {
         Base::Host => Root(open_folder(Path::new("/"))?),
         Base::Only(visible) => empty_root(&scratch, visible)?,
     };
-    let holders: HashSet<&Path> = view
-        .overlays
-        .iter()
-        .flat_map(|overlay| overlay.path.ancestors().skip(1))
-        .collect();
     let mut hidden = Vec::new();
     for (index, overlay) in view.overlays.iter().enumerate() {
-        let holds_others = holders.contains(overlay.path.as_path());
-        hidden.extend(root.lay(overlay, given.remove(&index), holds_others, &scratch)?);
+        let given = ground.place_of(index, overlay)?;
+        // Which come later.
+        let holds_others = || {
+            let mut others = view.overlays[index..].iter();
+            others.any(|other| other.path != overlay.path && is_within(&other.path, &overlay.path))
+        };
+        hidden.extend(root.lay(overlay, given, holds_others, &scratch)?);
     }
+    ground.wait_now()?;
     root.attach_devices(ground.devices, &scratch)?;
     root.attach_proc()?;
     for tree in hidden {
@@ -245,7 +295,7 @@ impl Root {
         &self,
         overlay: &Overlay,
         given: Option<OwnedFd>,
-        holds_others: bool,
+        holds_others: impl Fn() -> bool,
         scratch: &Scratch,
     ) -> Result<Option<OwnedFd>, Failure> {
         let path = &overlay.path;
@@ -257,7 +307,7 @@ impl Root {
                 return Err(Errno::BADF).at(Step::CloneMount, &place.path);
             }
             (Content::Frozen, _) => return self.freeze(path).map(|()| None),
-            (Content::Hidden { is_folder: true }, _) if holds_others => {
+            (Content::Hidden { is_folder: true }, _) if holds_others() => {
                 return self.hide_folder(path, scratch).map(Some);
             }
             (Content::Hidden { is_folder: true }, _) => {

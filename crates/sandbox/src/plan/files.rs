@@ -1,5 +1,6 @@
 //! Looking at the places that a policy names, and sorting them.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,7 @@ use crate::judge::Judge;
 use crate::sensitive::SensitivePlaces;
 use crate::trust::OWN_FOLDER;
 use crate::view::Place;
+use crate::within::is_within;
 
 /// Folders that a sandbox has its own of.
 pub const PRIVATE_FOLDERS: [&str; 2] = ["/tmp", "/var/tmp"];
@@ -230,7 +232,7 @@ fn reading(
 /// them: whatever comes to be there stays unreadable. The same goes for masked
 /// files. Not below the private folders, which are granted as a whole.
 fn fragile(rules: &Filesystem, host: &Host, private: &[&Path]) -> Vec<PathBuf> {
-    let is_at_home = |path: &Path| homes(host).any(|home| path.starts_with(home));
+    let is_at_home = |path: &Path| homes(host).any(|home| is_within(path, home));
     rules
         .read_deny
         .iter()
@@ -240,8 +242,9 @@ fn fragile(rules: &Filesystem, host: &Host, private: &[&Path]) -> Vec<PathBuf> {
         })
         .filter(|(path, layer)| is_at_home(path) || *layer != LayerKind::Default)
         .flat_map(|(path, _)| parts_of_root(path, private))
-        .chain(rules.masked.iter().map(|file| absolute(&file.path)))
-        .filter(|path| !private.iter().any(|folder| path.starts_with(folder)))
+        .chain(rules.masked.iter().map(|file| absolute(&file.path).into()))
+        .filter(|path| !private.iter().any(|folder| is_within(path, folder)))
+        .map(Cow::into_owned)
         .collect()
 }
 
@@ -261,11 +264,11 @@ fn places(
     for rule in rules {
         let paths = match &rule.value {
             PathRule::Literal(path) => parts_of_root(path, private),
-            PathRule::Glob(pattern) => expand(pattern)?,
+            PathRule::Glob(pattern) => expand(pattern)?.into_iter().map(Cow::Owned).collect(),
         };
         for path in paths {
             // Most of what is named in a home folder is not there.
-            let is_at_home = homes(host).any(|home| path.starts_with(home));
+            let is_at_home = homes(host).any(|home| is_within(&path, home));
             if is_at_home && !listings.may_have(&path) {
                 continue;
             }
@@ -281,15 +284,15 @@ fn places(
 
 /// The root cannot be mounted over: instead of it, all that is in it, but for
 /// what the sandbox has its own of. Any other path is itself.
-fn parts_of_root(path: &Path, private: &[&Path]) -> Vec<PathBuf> {
-    if path != Path::new("/") {
-        return vec![path.to_path_buf()];
+fn parts_of_root<'a>(path: &'a Path, private: &[&Path]) -> Vec<Cow<'a, Path>> {
+    if path.as_os_str() != "/" {
+        return vec![path.into()];
     }
     let is_own =
         |path: &Path| RESERVED.iter().any(|own| path == Path::new(own)) || private.contains(&path);
     let mut parts = entries::without_links(path);
     parts.retain(|path| !is_own(path));
-    parts
+    parts.into_iter().map(Cow::Owned).collect()
 }
 
 fn literals(rules: &[Sourced<PathRule>]) -> impl Iterator<Item = &Path> {
@@ -411,7 +414,7 @@ impl Files {
     pub(super) fn is_writable(&self, path: &Path) -> bool {
         self.writable
             .iter()
-            .any(|place| path.starts_with(&place.path))
+            .any(|place| is_within(path, &place.path))
     }
 
     /// Hidden places, there or not.
@@ -460,14 +463,9 @@ impl Files {
     /// ones: with a folder around them moved away, they would not be hidden the
     /// next time.
     fn untouchable(&self) -> Vec<PathBuf> {
-        let is_writable = |path: &Path| {
-            self.writable
-                .iter()
-                .any(|place| path.starts_with(&place.path))
-        };
         let hidden = self.hidden.iter().map(|place| &place.path);
         let hidden = hidden.chain(self.masked.iter().map(|file| &file.path));
-        let hidden = hidden.filter(|path| is_writable(path));
+        let hidden = hidden.filter(|path| self.is_writable(path));
         self.denied.iter().chain(hidden).cloned().collect()
     }
 }

@@ -17,6 +17,7 @@ use super::listing::Listings;
 use crate::host::Host;
 use crate::mount_table::MountTable;
 use crate::view::{Base, Content, Overlay, Place, View};
+use crate::within::is_within;
 
 /// What a sandbox with a narrow view sees of the host.
 const SYSTEM_FOLDERS: [&str; 12] = [
@@ -187,7 +188,7 @@ pub(super) fn hides(files: &Files, ids: &Ids, folder: &Path) -> bool {
 /// not needs no mount to hide it.
 fn is_within_reach(place: &Place, ids: &Ids, owned: &[PathBuf], known: &mut ClosedFolders) -> bool {
     if ids.mapped_by_supervisor {
-        let is_owned = owned.iter().any(|folder| place.path.starts_with(folder));
+        let is_owned = owned.iter().any(|folder| is_within(&place.path, folder));
         let is_open = place.mode & 0o005 != 0
             && place
                 .path

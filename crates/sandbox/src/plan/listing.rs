@@ -16,7 +16,12 @@ const MOST_ENTRIES: usize = 256;
 
 /// What is in the folders asked about.
 #[derive(Debug, Default)]
-pub(super) struct Listings(HashMap<OsString, Listing>);
+pub(super) struct Listings {
+    read: Vec<(OsString, Listing)>,
+    places: HashMap<OsString, usize>,
+    /// The one that was asked about last, as most are next.
+    last: usize,
+}
 
 #[derive(Debug)]
 enum Listing {
@@ -62,18 +67,29 @@ impl Listings {
 
     fn of(&mut self, folder: &Path) -> &Listing {
         let key = folder.as_os_str();
-        if !self.0.contains_key(key) {
-            let listing = self.read(folder);
-            self.0.insert(key.to_owned(), listing);
+        if self.read.get(self.last).is_none_or(|(last, _)| last != key) {
+            self.last = match self.places.get(key) {
+                Some(place) => *place,
+                None => self.add(folder),
+            };
         }
-        &self.0[key]
+        &self.read[self.last].1
+    }
+
+    fn add(&mut self, folder: &Path) -> usize {
+        let place = self.read.len();
+        let key = folder.as_os_str().to_owned();
+        self.read.push((key.clone(), self.read(folder)));
+        self.places.insert(key, place);
+        place
     }
 
     fn read(&self, folder: &Path) -> Listing {
         // The folder above may tell already.
         let above = folder
             .parent()
-            .and_then(|above| self.0.get(above.as_os_str()));
+            .and_then(|above| self.places.get(above.as_os_str()));
+        let above = above.map(|place| &self.read[*place].1);
         if let (Some(Listing::Entries(entries)), Some(name)) = (above, folder.file_name())
             && !entries.iter().any(|(known, _)| known == name)
         {

@@ -236,6 +236,7 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
         });
     })?;
     let duration = started.elapsed();
+    ringfence_sys::give_way();
     let mut report = end.report(
         words,
         &request.working_folder,
@@ -244,6 +245,7 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
         &evidence,
         AuditReport::of(request.policy.audit().value, judge),
     );
+    ringfence_sys::give_way();
     if evidence.seal(&report).is_err() {
         report.lose_evidence();
     }

@@ -168,16 +168,19 @@ impl Watch<'_, '_> {
         }
     }
 
-    /// The last of everything.
+    /// The last of everything, while the init ends beside us, which needs the
+    /// kernel's threads for that.
     fn finish(mut self) -> End {
         // Whoever reads the output may take long.
         self.record_last_calls();
+        ringfence_sys::give_way();
         self.drain();
         self.end.output = self.relay.as_ref().and_then(Relay::output);
         self.look_at_output();
         for hit in self.running.check_limits() {
             self.reach(&hit);
         }
+        ringfence_sys::give_way();
         if let Some(hit) = self.end.large_file().filter(|_| self.limits_file_size()) {
             self.write_down(&hit);
             if hit.ends {
@@ -228,7 +231,9 @@ impl Watch<'_, '_> {
 
     /// The same when nothing runs inside any more.
     fn record_last_calls(&mut self) {
+        ringfence_sys::give_way();
         self.record_calls();
+        ringfence_sys::give_way();
         let counts = self.running.take_counts();
         if self.evidence.record(Ok(counts)).is_err() {
             self.end.forced = self.end.forced.or(Some(Forced::AuditFailed));

@@ -2,9 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ringfence_sys::{self as sys, Errno, IdMap};
-
-use crate::mappings::Mappings;
+use ringfence_sys::{self as sys, Errno};
 
 /// Namespaces that are made while a policy is read and a plan is made.
 ///
@@ -16,7 +14,6 @@ pub struct Cradle(Arc<Mutex<Made>>);
 #[derive(Debug, Default)]
 struct Made {
     holder: Option<Result<sys::Cradle, Errno>>,
-    mapped: Option<Result<Mappings, Errno>>,
 }
 
 impl Cradle {
@@ -24,7 +21,6 @@ impl Cradle {
     pub fn prepare() -> Self {
         Self(Arc::new(Mutex::new(Made {
             holder: Some(sys::Cradle::new()),
-            mapped: None,
         })))
     }
 
@@ -33,19 +29,6 @@ impl Cradle {
         let made = self.made();
         let holder = made.holder.as_ref()?.as_ref().ok()?.holder();
         Some(holder.as_raw_pid().cast_unsigned())
-    }
-
-    /// Maps the ids of those that are made; for a caller with the right to map
-    /// any.
-    pub(crate) fn map(&self, map: IdMap) {
-        let mut made = self.made();
-        if let Made {
-            holder: Some(Ok(holder)),
-            mapped: mapped @ None,
-        } = &mut *made
-        {
-            *mapped = Some(holder.map_ids(&map).map(|()| Mappings::new(map)));
-        }
     }
 
     /// Says that a sandbox will be born there soon.
@@ -61,12 +44,10 @@ impl Cradle {
         drop(std::mem::take(&mut *self.made()));
     }
 
-    /// For one sandbox: those that were made, or else new ones; and what came
-    /// of mapping their ids, if that was begun.
-    pub(crate) fn take(&self) -> Result<(sys::Cradle, Option<Result<Mappings, Errno>>), Errno> {
+    /// For one sandbox: those that were made, or else new ones.
+    pub(crate) fn take(&self) -> Result<sys::Cradle, Errno> {
         let made = std::mem::take(&mut *self.made());
-        let holder = made.holder.unwrap_or_else(sys::Cradle::new)?;
-        Ok((holder, made.mapped))
+        made.holder.unwrap_or_else(sys::Cradle::new)
     }
 
     fn made(&self) -> MutexGuard<'_, Made> {

@@ -255,9 +255,6 @@ impl Plan {
             trust,
             &mut late,
         )?);
-        if ids.mapped_by_supervisor {
-            request.cradle.map(ids.map);
-        }
         let environment = environment::build(
             policy.environment(),
             request.environment,

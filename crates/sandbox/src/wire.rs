@@ -75,6 +75,8 @@ pub struct Ended {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Order {
+    /// The ids of the sandbox are mapped.
+    IdsMapped,
     /// Mounts made outside come along, for the overlays of these numbers.
     Mounts(Vec<usize>),
     /// The next of the late files come along.

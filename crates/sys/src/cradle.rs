@@ -17,7 +17,6 @@ use rustix::thread::{CpuSet, UnshareFlags, sched_setaffinity};
 use rustix::time::Timespec;
 
 use crate::caps::drop_bounding_set;
-use crate::idmap::{IdMap, write_maps_of};
 use crate::link::bring_loopback_up;
 use crate::net::NetworkNamespace;
 use crate::process::{CLONE_INTO_CGROUP, Child, await_single_thread, child_of, exit_now, reap};
@@ -54,8 +53,6 @@ const LONG: Timespec = Timespec {
 #[derive(Debug)]
 pub struct Cradle {
     holder: Child,
-    /// The holder was seen to be in its user namespace, or to have failed.
-    is_ready: bool,
     /// It was told that it will be asked soon.
     is_awake: bool,
     /// It was waited for.
@@ -73,8 +70,7 @@ struct Shared {
     processor: usize,
     /// Says that there will be a request soon, and then that there is.
     asked: OwnedFd,
-    /// Says that there is a user namespace, and then that the request was
-    /// carried out.
+    /// Says that the request was carried out.
     answered: OwnedFd,
     /// Why there are no namespaces; 0 if there are.
     failed: AtomicI32,
@@ -150,7 +146,6 @@ impl Cradle {
         let restored = set_mask(&mask);
         let cradle = Self {
             holder: child_of(returned?, pidfd)?,
-            is_ready: false,
             is_awake: false,
             is_over: false,
             shared,
@@ -165,13 +160,6 @@ impl Cradle {
     /// The process that holds the namespaces.
     pub fn holder(&self) -> Pid {
         self.holder.pid
-    }
-
-    /// Maps the ids of whoever is born; for a caller with the right to map any.
-    pub fn map_ids(&mut self, map: &IdMap) -> Result<()> {
-        self.await_user_namespace()?;
-        self.check()?;
-        write_maps_of(self.holder.pid, map)
     }
 
     /// Has the holder wait for a request that comes soon without going to sleep:
@@ -210,7 +198,6 @@ impl Cradle {
         request.body = (&raw mut body).cast();
         self.wake()?;
         self.shared.ask()?;
-        self.await_user_namespace()?;
         self.await_answer()?;
         self.check()?;
         // SAFETY: the holder has answered.
@@ -238,14 +225,6 @@ impl Cradle {
             let _ = self.holder.signal(Signal::KILL);
             let _ = reap(self.holder.pid);
         }
-    }
-
-    fn await_user_namespace(&mut self) -> Result<()> {
-        if !self.is_ready {
-            self.await_answer()?;
-            self.is_ready = true;
-        }
-        Ok(())
     }
 
     /// Whether all went well with the namespaces, so far.
@@ -310,12 +289,7 @@ extern "C" fn hold(shared: *mut c_void) -> c_int {
     if let Some(processors) = &shared.processors {
         processors::leave(shared.processor, processors);
     }
-    shared.note(make_user_namespace());
-    // From now on its ids can be mapped.
-    shared.answer();
-    if shared.failed.load(Ordering::Acquire) == 0 {
-        shared.note(prepare(&shared.socket));
-    }
+    shared.note(make_user_namespace().and_then(|()| prepare(&shared.socket)));
     // After the change of ids, which would clear it.
     if rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_err()
         || rustix::process::getppid() != Some(shared.parent)

@@ -42,8 +42,9 @@ pub fn write_own_maps(map: &IdMap) -> Result<()> {
     write("/proc/self/gid_map", &map.gid_line())
 }
 
-/// Maps the process `pid`; for a caller with the right to map any id.
-pub(crate) fn write_maps_of(pid: Pid, map: &IdMap) -> Result<()> {
+/// Maps the process `pid`, which is in a new user namespace; for a caller with
+/// the right to map any id.
+pub fn write_maps_of(pid: Pid, map: &IdMap) -> Result<()> {
     let folder = format!("/proc/{}", pid.as_raw_pid());
     write(&format!("{folder}/uid_map"), &map.uid_line())?;
     write(&format!("{folder}/gid_map"), &map.gid_line())

@@ -46,7 +46,7 @@ pub use crate::cradle::Cradle;
 pub use crate::entry::run_program;
 pub use crate::environ::{environment_where, scrub_environment};
 pub use crate::helper::end_with_parent;
-pub use crate::idmap::{IdMap, IdMapping, write_own_maps};
+pub use crate::idmap::{IdMap, IdMapping, write_maps_of, write_own_maps};
 pub use crate::image::release_code;
 pub use crate::keyring::join_fresh_session_keyring;
 pub use crate::landlock::{FsAccess, Ruleset, landlock_abi};
@@ -69,7 +69,7 @@ pub use crate::process::{
     fork, fork_beside, is_single_threaded, own_cgroup_view, own_process_group, own_working_folder,
     reap, reap_soon, reap_zombies, set_umask, signal_all_others, spawn_in, spawn_to_exec,
 };
-pub use crate::processors::let_end_elsewhere;
+pub use crate::processors::{give_way, let_end_elsewhere};
 pub use crate::ring::{
     COUNTERS, Counter, LARGEST_RECORD, Ring, RingReader, RingWriter, sealable_memory,
 };

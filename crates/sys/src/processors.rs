@@ -33,6 +33,12 @@ pub fn let_end_elsewhere(process: Pid) {
     }
 }
 
+/// Lets others have our processor for a moment. The kernel's own threads do not
+/// take it from us, and whoever ends elsewhere may wait for one of them.
+pub fn give_way() {
+    rustix::thread::sched_yield();
+}
+
 /// The processor that we are on.
 pub(crate) fn current() -> usize {
     sched_getcpu()

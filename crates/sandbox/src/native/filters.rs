@@ -25,6 +25,13 @@ const CLONE_NEWTIME: i32 = 0x80;
 /// Set-user-id and set-group-id: started as root, a file made inside belongs
 /// to root outside, so these bits would hand root to anyone on the machine.
 const SET_ID_BITS: u32 = 0o6000;
+/// Either family of the internet: their numbers differ in one bit.
+const INTERNET: Test = Test::Masked {
+    argument: 0,
+    mask: !(libc::AF_INET ^ libc::AF_INET6).cast_unsigned(),
+    value: (libc::AF_INET & libc::AF_INET6).cast_unsigned(),
+};
+const _: () = assert!((libc::AF_INET ^ libc::AF_INET6).count_ones() == 1);
 /// The part of a socket's type argument that is the type.
 const TYPE_MASK: u32 = 0xf;
 
@@ -187,26 +194,19 @@ pub(super) fn socket(networked: Action) -> Rule {
             &[family(libc::AF_NETLINK), protocol(libc::NETLINK_ROUTE)],
             networked,
         );
-    for internet in [libc::AF_INET, libc::AF_INET6] {
-        for (type_, protocols) in [
-            (libc::SOCK_STREAM, [0, libc::IPPROTO_TCP]),
-            (libc::SOCK_DGRAM, [0, libc::IPPROTO_UDP]),
-        ] {
-            for number in protocols {
-                rule = rule.when(
-                    &[family(internet), kind(type_), protocol(number)],
-                    networked,
-                );
-            }
+    for (type_, protocols) in [
+        (libc::SOCK_STREAM, [0, libc::IPPROTO_TCP]),
+        (libc::SOCK_DGRAM, [0, libc::IPPROTO_UDP]),
+    ] {
+        for number in protocols {
+            rule = rule.when(&[INTERNET, kind(type_), protocol(number)], networked);
         }
-        rule = rule
-            .when(
-                &[family(internet), kind(libc::SOCK_STREAM)],
-                Action::Fail(libc::EPROTONOSUPPORT),
-            )
-            .when(&[family(internet)], NOT_PERMITTED);
     }
-    rule
+    rule.when(
+        &[INTERNET, kind(libc::SOCK_STREAM)],
+        Action::Fail(libc::EPROTONOSUPPORT),
+    )
+    .when(&[INTERNET], NOT_PERMITTED)
 }
 
 fn socketpair() -> Rule {
@@ -391,12 +391,10 @@ fn file_as_place(argument: u32) -> [Test; 2] {
 
 /// A socket that shows the network, or what is set up in it.
 fn awaiting_network() -> Rule {
-    [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK]
-        .into_iter()
-        .fold(
-            Rule::always(libc::SYS_socket, Action::Allow),
-            |rule, family| rule.when(&[Test::equals(0, family.unsigned_abs())], Action::Notify),
-        )
+    let netlink = Test::equals(0, libc::AF_NETLINK.unsigned_abs());
+    Rule::always(libc::SYS_socket, Action::Allow)
+        .when(&[netlink], Action::Notify)
+        .when(&[INTERNET], Action::Notify)
 }
 
 /// The filter that sends name-changing calls of the command to the init, and

@@ -100,7 +100,7 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
         lead_session(plan, pty)?;
     }
     // The command starts only once the policy is live, and on record.
-    wait_until_recorded(supervisor).during(Step::Inlets)?;
+    await_order(supervisor, &Order::Recorded).during(Step::Inlets)?;
     let watchdog = Watchdog::new(plan.limits().watch).during(Step::Scratch)?;
     // As it is before anything is written.
     let storage = limited_storage(plan)?;
@@ -183,13 +183,13 @@ fn close_inherited<'a>(
     sys::close_all_but(&kept).during(Step::CloseDescriptors)
 }
 
-/// Maps the ids, unless the supervisor, which has the right to map others than
-/// its own, has done so before we were born; and prepares the ground of the
-/// view.
+/// Maps the ids, or waits until the supervisor, which has the right to map
+/// others than its own, has done so; and prepares the ground of the view.
 fn take_ids<'a>(plan: &Plan, supervisor: &'a Channel) -> Result<Ground<'a>, Failure> {
     let ids = plan.ids();
     let mut ground = if ids.mapped_by_supervisor {
         let mut ground = Ground::without_places()?;
+        await_order(supervisor, &Order::IdsMapped).during(Step::MapIds)?;
         ground.wait_later(supervisor);
         rustix::thread::set_thread_groups(&[]).during(Step::SetIds)?;
         ground
@@ -210,10 +210,10 @@ fn take_ids<'a>(plan: &Plan, supervisor: &'a Channel) -> Result<Ground<'a>, Fail
     Ok(ground)
 }
 
-fn wait_until_recorded(supervisor: &Channel) -> Result<(), Errno> {
-    match supervisor.receive()? {
+fn await_order(supervisor: &Channel, order: &Order) -> Result<(), Errno> {
+    match supervisor.receive_soon()? {
         Received::Message(bytes, _)
-            if matches!(serde_json::from_slice(&bytes), Ok(Order::Recorded)) =>
+            if serde_json::from_slice::<Order>(&bytes).is_ok_and(|said| said == *order) =>
         {
             Ok(())
         }

@@ -225,7 +225,8 @@ impl<'a> Life<'a> {
                 Ok(Order::ContinueAll) => signal_everything(Signal::CONT),
                 Ok(Order::NetworkServed) => self.desk.go_online(),
                 Ok(
-                    Order::Mounts(_)
+                    Order::IdsMapped
+                    | Order::Mounts(_)
                     | Order::Files
                     | Order::Proceed
                     | Order::Ruleset

@@ -10,7 +10,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use ringfence_sys::{self as sys, Channel, Errno, MountFlags, Received};
-use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 
 use super::failure::{During, Failure};
@@ -75,8 +74,7 @@ impl<'a> Ground<'a> {
     pub(super) fn wait(&mut self, supervisor: &Channel) -> Result<(), Errno> {
         self.awaited = None;
         loop {
-            await_briefly(supervisor)?;
-            let Received::Message(bytes, descriptors) = supervisor.receive()? else {
+            let Received::Message(bytes, descriptors) = supervisor.receive_soon()? else {
                 return Err(Errno::PIPE);
             };
             match serde_json::from_slice(&bytes) {
@@ -111,21 +109,6 @@ impl<'a> Ground<'a> {
     pub(super) fn build(self, view: &View, limit: Option<u64>) -> Result<(), Failure> {
         build(view, limit, self)
     }
-}
-
-/// Looks for a message for about as long as it takes to be woken up, which
-/// spares that in most cases.
-fn await_briefly(channel: &Channel) -> Result<(), Errno> {
-    const MOST_LOOKS: usize = 200;
-    let now = rustix::time::Timespec::default();
-    for _ in 0..MOST_LOOKS {
-        let mut fds = [PollFd::new(channel, PollFlags::IN)];
-        if rustix::event::poll(&mut fds, Some(&now))? > 0 {
-            break;
-        }
-        rustix::thread::sched_yield();
-    }
-    Ok(())
 }
 
 fn build(view: &View, limit: Option<u64>, mut ground: Ground<'_>) -> Result<(), Failure> {

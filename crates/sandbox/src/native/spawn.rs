@@ -1,4 +1,4 @@
-//! The supervisor's side of a start: maps the ids, has the init born, makes
+//! The supervisor's side of a start: has the init born, maps its ids, makes
 //! the mounts that need its rights, sets the network up, be it then or when it
 //! is wanted, and waits for the word that all is in place.
 
@@ -119,10 +119,7 @@ fn start(
     cradle: &Cradle,
     attendant: &mut dyn Attendant,
 ) -> Result<Running, SpawnError> {
-    let (mut cradle, mapped) = cradle.take().map_err(SpawnError::Clone)?;
-    // Lives until the sandbox has started, so that the processes behind the
-    // mappings end meanwhile.
-    let mut mappings = mapped_ids(plan, &mut cradle, mapped)?;
+    let mut cradle = cradle.take().map_err(SpawnError::Clone)?;
     let (ours, theirs) = Channel::pair().map_err(SpawnError::Clone)?;
     let (callers, told) = plan
         .is_intercepted()
@@ -170,8 +167,12 @@ fn start(
         is_over: Cell::new(false),
         limits: Arc::clone(plan.limits()),
     };
-    if let Some(mappings) = &mut mappings {
-        running.give_places(plan, mappings)?;
+    // Lives until the sandbox has started, so that the processes behind the
+    // mappings end meanwhile.
+    let mut mappings = Mappings::new(plan.ids().map);
+    if plan.ids().mapped_by_supervisor {
+        running.map_ids(plan)?;
+        running.give_places(plan, &mut mappings)?;
     }
     // Late files come first, and those are made after the next steps.
     if plan.late().is_empty() {
@@ -197,22 +198,6 @@ fn start(
     running.limits.tidy();
     running.await_start()?;
     Ok(running)
-}
-
-/// Maps the sandbox's ids, unless that was done or the init does it itself.
-fn mapped_ids(
-    plan: &Plan,
-    cradle: &mut sys::Cradle,
-    mapped: Option<Result<Mappings, Errno>>,
-) -> Result<Option<Mappings>, SpawnError> {
-    if !plan.ids().mapped_by_supervisor {
-        return Ok(None);
-    }
-    let map = plan.ids().map;
-    mapped
-        .unwrap_or_else(|| cradle.map_ids(&map).map(|()| Mappings::new(map)))
-        .map(Some)
-        .map_err(SpawnError::MapIds)
 }
 
 /// What the init says, unless it is that it failed.
@@ -245,6 +230,14 @@ fn offline(
 }
 
 impl Running {
+    /// Maps the ids of the init, which has other work until then.
+    fn map_ids(&self, plan: &Plan) -> Result<(), SpawnError> {
+        sys::write_maps_of(self.init.pid, &plan.ids().map).map_err(SpawnError::MapIds)?;
+        // An init that failed has said why, which is read next.
+        let _ = self.order(&Order::IdsMapped, &[]);
+        Ok(())
+    }
+
     /// Hands in the mounts of places that must appear under another owner,
     /// while the init is at work already.
     fn give_places(&self, plan: &Plan, mappings: &mut Mappings) -> Result<(), SpawnError> {

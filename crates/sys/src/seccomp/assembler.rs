@@ -4,8 +4,8 @@
 //! (since 5.11), so rules cost only the calls they are about.
 
 use libc::{
-    BPF_ABS, BPF_ALU, BPF_AND, BPF_JA, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W,
-    sock_filter,
+    BPF_ABS, BPF_ALU, BPF_AND, BPF_JA, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET,
+    BPF_W, sock_filter,
 };
 
 use crate::{Errno, Result};
@@ -133,11 +133,18 @@ impl Rule {
     }
 
     fn assemble(&self, program: &mut Vec<sock_filter>) -> Result<()> {
+        let mut cases = Cases {
+            program,
+            held: None,
+            said: Vec::with_capacity(self.cases.len()),
+        };
         for (tests, action) in &self.cases {
-            assemble_case(program, tests, *action)?;
+            if tests.is_empty() {
+                return cases.finish(*action);
+            }
+            cases.add(tests, *action)?;
         }
-        program.push(ret(self.otherwise));
-        Ok(())
+        cases.finish(self.otherwise)
     }
 }
 
@@ -173,8 +180,6 @@ const NATIVE_ARCHITECTURE: u32 = 0xc000_00b7;
 const X32_BIT: u32 = 0x4000_0000;
 /// Instructions that a filter has room for at once.
 const USUAL_LENGTH: usize = 1024;
-/// Stands in a jump for a distance that is not known yet.
-const ELSEWHERE: u8 = u8::MAX;
 const OFFSET_NUMBER: u32 = 0;
 const OFFSET_ARCHITECTURE: u32 = 4;
 const OFFSET_ARGUMENTS: u32 = 16;
@@ -303,37 +308,80 @@ fn search(program: &mut Vec<sock_filter>, spans: &[Span<'_>]) -> Result<()> {
     search(program, upper)
 }
 
-fn assemble_case(program: &mut Vec<sock_filter>, tests: &[Test], action: Action) -> Result<()> {
-    let start = program.len();
-    for test in tests {
-        let (argument, mask, compare) = match *test {
+/// A rule on its way into a program.
+struct Cases<'a> {
+    program: &'a mut Vec<sock_filter>,
+    /// The argument that the accumulator holds as it is, from wherever the next
+    /// instruction is reached.
+    held: Option<u32>,
+    /// Jumps that are taken when their test holds.
+    said: Vec<(usize, Action)>,
+}
+
+impl Cases<'_> {
+    /// A case of one test or more.
+    fn add(&mut self, tests: &[Test], action: Action) -> Result<()> {
+        let mut failing = Vec::with_capacity(tests.len());
+        let mut left_with = Vec::with_capacity(tests.len());
+        for test in tests {
+            failing.push(self.test(*test));
+            left_with.push(self.held);
+        }
+        self.said.push((self.program.len() - 1, action));
+        // Now that it is known how far the next case is.
+        for at in failing {
+            self.program[at].jf = distance_from(self.program, at)?;
+        }
+        left_with.dedup();
+        self.held = match left_with.as_slice() {
+            [held] => *held,
+            _ => None,
+        };
+        Ok(())
+    }
+
+    /// Where its jump is, which goes on to the next instruction if it holds.
+    fn test(&mut self, test: Test) -> usize {
+        let (argument, mask, compare) = match test {
             Test::Masked {
                 argument,
                 mask,
                 value,
-            } => (argument, mask, jump(BPF_JEQ, value, 0, ELSEWHERE)),
-            Test::AnyBit { argument, bits } => (argument, bits, jump(BPF_JEQ, 0, ELSEWHERE, 0)),
+            } => (argument, mask, jump(BPF_JEQ, value, 0, 0)),
+            Test::AnyBit { argument, bits } => (argument, u32::MAX, jump(BPF_JSET, bits, 0, 0)),
         };
-        program.push(load(OFFSET_ARGUMENTS + 8 * argument));
+        if self.held != Some(argument) {
+            self.program.push(load(OFFSET_ARGUMENTS + 8 * argument));
+            self.held = Some(argument);
+        }
         if mask != u32::MAX {
-            program.push(statement(BPF_ALU | BPF_AND | BPF_K, mask));
+            self.program
+                .push(statement(BPF_ALU | BPF_AND | BPF_K, mask));
+            self.held = None;
         }
-        program.push(compare);
+        self.program.push(compare);
+        self.program.len() - 1
     }
-    program.push(ret(action));
-    // Now that it is known how far the next case is.
-    for at in start..program.len() {
-        if program[at].code == code_of(BPF_JMP | BPF_JEQ | BPF_K) {
-            let next = distance_from(program, at)?;
-            let fails = if program[at].jt == ELSEWHERE {
-                &mut program[at].jt
+
+    /// What is said otherwise comes first: the last case fails to there.
+    fn finish(self, otherwise: Action) -> Result<()> {
+        let mut places = vec![(otherwise, self.program.len())];
+        self.program.push(ret(otherwise));
+        for (at, action) in self.said {
+            let known = places.iter().find(|(known, _)| *known == action);
+            let place = if let Some((_, place)) = known {
+                *place
             } else {
-                &mut program[at].jf
+                let place = self.program.len();
+                places.push((action, place));
+                self.program.push(ret(action));
+                place
             };
-            *fails = next;
+            let over = place - at - 1;
+            self.program[at].jt = u8::try_from(over).map_err(|_| Errno::TOOBIG)?;
         }
+        Ok(())
     }
-    Ok(())
 }
 
 fn load(offset: u32) -> sock_filter {
@@ -407,6 +455,8 @@ mod tests {
             } else {
                 let holds = if code == BPF_JMP | BPF_JEQ | BPF_K {
                     accumulator == instruction.k
+                } else if code == BPF_JMP | BPF_JSET | BPF_K {
+                    accumulator & instruction.k != 0
                 } else {
                     accumulator >= instruction.k
                 };

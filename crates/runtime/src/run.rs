@@ -268,13 +268,13 @@ fn deadline(policy: &Resolved<Policy>, started: Instant) -> Option<Instant> {
     started.checked_add(limit.value.as_duration())
 }
 
-/// A command that makes no socket needs no network, unless somebody changes the
+/// A command that uses no network needs none, unless somebody changes the
 /// policy meanwhile, and wants to know what became of that.
 fn served_from(request: &EgressRequest) -> ServedFrom {
     if request.changes.is_some() {
         ServedFrom::Start
     } else {
-        ServedFrom::FirstSocket
+        ServedFrom::FirstUse
     }
 }
 

@@ -19,9 +19,9 @@ use crate::run::RunError;
 const GRACE: Duration = Duration::from_secs(2);
 /// For the init to report the end after everything was killed.
 const LAST_WORD: Duration = Duration::from_secs(1);
-/// For which a command waits for its network, while there is no process or no
-/// memory to be had for it, and between two tries.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a command waits for its network while there is no process or no
+/// memory to be had for that, and how long it is until the next try.
+const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(20);
 /// A command that runs for so long may run for hours.
 const SETTLED: Duration = Duration::from_millis(200);
@@ -328,6 +328,11 @@ impl Watch<'_, '_> {
         let seen = running.observations_fd();
         fds.extend(seen.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let calls = relayed.end;
+        let questions = fds.len();
+        if self.is_offline() {
+            let asked = running.questions();
+            fds.extend(asked.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        }
         let next = [
             self.timer.next,
             self.next_check,
@@ -352,9 +357,13 @@ impl Watch<'_, '_> {
         }
         let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
         let has_calls = fds.get(calls).is_some_and(is_ready);
+        let is_asked = fds[questions..].iter().any(is_ready);
         let ready: Vec<bool> = fds[relayed].iter().map(is_ready).collect();
         if let Some(relay) = &mut self.relay {
             relay.pump(&ready);
+        }
+        if is_asked {
+            self.open_network(Instant::now() + PATIENCE);
         }
         Ok(has_calls)
     }
@@ -407,9 +416,13 @@ impl Watch<'_, '_> {
         };
         match outlet.open(|| self.running.open_network()) {
             Ok(()) => self.running.tell_network_is_served(),
-            Err(error) if error.may_pass() && Instant::now() < until => {
+            Err(error) if error.may_pass() && outlet.is_closed() => {
                 let at = Instant::now() + PAUSE;
-                self.retry = Some(Retry { at, until });
+                if at < until {
+                    self.retry = Some(Retry { at, until });
+                } else {
+                    self.running.tell_network_is_lacking();
+                }
             }
             // The init ends the others, which wait for it until then, and so
             // see nothing of this.
@@ -424,6 +437,15 @@ impl Watch<'_, '_> {
         if let Some(retry) = self.retry.filter(|retry| Instant::now() >= retry.at) {
             self.open_network(retry.until);
         }
+    }
+
+    /// Whether the network is served once it is used.
+    fn is_offline(&self) -> bool {
+        let is_closed = self
+            .outlet
+            .as_ref()
+            .is_some_and(|outlet| outlet.is_closed());
+        is_closed && self.retry.is_none() && self.failed.is_none()
     }
 
     /// Whether an init that is gone without a word was killed: on our order

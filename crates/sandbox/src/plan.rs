@@ -220,7 +220,7 @@ impl Plan {
         let mounts = MountTable::read();
         // Waited for at the end. When something else fails, what was made there
         // is gone again.
-        let beside = start_beside(&request, level, &network, &mounts);
+        let beside = start_beside(&request, level, &mounts);
         let files = files::survey(
             policy.filesystem(),
             request.host,
@@ -478,7 +478,7 @@ fn wants_terminal(streams: &[Stream; 3]) -> bool {
 fn planned_network(request: &PlanRequest<'_>) -> NetworkPlan {
     let served_from = match request.judge {
         Judge::Init => request.served_from,
-        // There is nobody who could let a socket wait.
+        // There is nobody who could let a connection wait.
         Judge::Nobody => ServedFrom::Start,
     };
     NetworkPlan::choose(request.policy, request.intercept, served_from)
@@ -499,7 +499,6 @@ fn check_landlock(request: &PlanRequest<'_>) -> Result<(), PlanError> {
 fn start_beside(
     request: &PlanRequest<'_>,
     level: AuditLevel,
-    network: &NetworkPlan,
     mounts: &MountTable,
 ) -> Beside<(Result<LimitPlan, PlanError>, Result<Prepared, PlanError>)> {
     let choose_limits = LimitPlan::chooser(
@@ -511,9 +510,8 @@ fn start_beside(
     );
     let judge = request.judge;
     let has_terminal = wants_terminal(&request.streams);
-    let awaits_network = network.is_awaited();
     Beside::start(move || {
-        let prepared = Prepared::new(level, judge, has_terminal, awaits_network);
+        let prepared = Prepared::new(level, judge, has_terminal);
         (choose_limits(), prepared.map_err(PlanError::Filters))
     })
 }

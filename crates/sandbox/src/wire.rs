@@ -37,8 +37,7 @@ pub enum Event {
         /// The kernel's error number.
         errno: i32,
     },
-    /// The command wants to make a socket, and waits until the network is
-    /// served.
+    /// The command wants to use its network, and waits until that is served.
     NetworkWanted,
     /// The command was stopped by a signal.
     Stopped,
@@ -91,6 +90,8 @@ pub(crate) enum Order {
     Recorded,
     /// The network that was wanted is served.
     NetworkServed,
+    /// There is nothing to serve it with at the moment.
+    NetworkLacking,
     /// Send this signal to the command and its process group.
     Signal(i32),
     /// Kill everything inside.

@@ -198,6 +198,33 @@ fn g4_hide_hides_and_read_shows_again() {
     );
 }
 
+/// A home folder that is the root, however that is written, hides all of it.
+#[test]
+fn g4_the_root_is_hidden_in_any_spelling() {
+    let folder = Folder::new();
+    let settings = folder.write(
+        "settings.json",
+        r#"{"network": {"allowedDomains": [], "deniedDomains": []},
+            "filesystem": {"denyRead": ["~"], "allowRead": ["/usr", "/lib", "/lib64", "/bin", "."],
+                           "allowWrite": [], "denyWrite": []}}"#,
+    );
+    let shown = |home: &str| {
+        let words = ["run", "--settings", settings.to_str().unwrap(), "--"];
+        ringfence()
+            .args(words.into_iter().chain(["ls", "/var"]))
+            .env("HOME", home)
+            .folder(folder.path())
+            .run()
+            .expect_code(0)
+            .stdout
+    };
+    assert!(sh("ls /var", folder.path()).stdout.contains("lib\n"));
+    for home in ["/", "//", "/.", "/./"] {
+        // Where the sandbox has a folder of its own.
+        assert_eq!(shown(home), "tmp\n", "{home}");
+    }
+}
+
 #[test]
 fn g4_the_restrictive_profile_sees_system_folders_only() {
     let (folder, home) = (Folder::new(), home());

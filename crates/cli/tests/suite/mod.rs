@@ -11,7 +11,7 @@ mod egress_attacks;
 mod egress_walkthrough;
 mod exit_codes;
 mod files;
-mod first_socket;
+mod first_use;
 mod git;
 mod hidden;
 mod host_id;

@@ -44,6 +44,13 @@ impl Desk<'_> {
         }
     }
 
+    /// The network cannot be served now.
+    pub(super) fn stay_offline(&mut self) {
+        if let Self::Open(broker) = self {
+            broker.stay_offline();
+        }
+    }
+
     pub(super) fn take_new_refusals(&mut self) -> Vec<Refusal> {
         match self {
             Self::Open(broker) => broker.take_new_refusals(),

@@ -128,8 +128,7 @@ const REFUSED_HERE: &[libc::c_long] = &[];
 
 /// The filter for everything inside.
 pub(super) fn hardening() -> Filter {
-    let socket = socket(Action::Allow);
-    let mut rules = vec![ioctl(), socket, socketpair(), clone(), unshare()];
+    let mut rules = vec![ioctl(), socket(), socketpair(), clone(), unshare()];
     // Its flags are in memory, where they could change after the check; libc
     // falls back to `clone`, whose flags are in a register.
     rules.push(Rule::always(libc::SYS_clone3, NO_SUCH_CALL));
@@ -169,8 +168,7 @@ fn low_half(value: libc::Ioctl) -> u32 {
     u32::try_from(value & 0xffff_ffff).unwrap_or(u32::MAX)
 }
 
-/// Which sockets there are, and what becomes of those of a network.
-pub(super) fn socket(networked: Action) -> Rule {
+fn socket() -> Rule {
     let family = |value: i32| Test::equals(0, value.unsigned_abs());
     let kind = |value: i32| Test::Masked {
         argument: 1,
@@ -192,14 +190,14 @@ pub(super) fn socket(networked: Action) -> Rule {
         .when(&[family(libc::AF_UNIX)], NOT_PERMITTED)
         .when(
             &[family(libc::AF_NETLINK), protocol(libc::NETLINK_ROUTE)],
-            networked,
+            Action::Allow,
         );
     for (type_, protocols) in [
         (libc::SOCK_STREAM, [0, libc::IPPROTO_TCP]),
         (libc::SOCK_DGRAM, [0, libc::IPPROTO_UDP]),
     ] {
         for number in protocols {
-            rule = rule.when(&[INTERNET, kind(type_), protocol(number)], networked);
+            rule = rule.when(&[INTERNET, kind(type_), protocol(number)], Action::Allow);
         }
     }
     rule.when(
@@ -318,8 +316,6 @@ pub(super) enum Verdict {
     Refuse(Errno),
     /// The init carries it out.
     CarryOut,
-    /// The kernel makes the socket once the network is served.
-    AwaitNetwork,
     /// It was sent to be seen; the kernel carries it out.
     GoOn,
 }
@@ -331,10 +327,10 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    pub(super) fn new(awaits_network: bool) -> Self {
+    pub(super) fn new() -> Self {
         Self {
             hardening: hardening(),
-            watched: watched(awaits_network),
+            watched: watched(),
         }
     }
 
@@ -348,7 +344,6 @@ impl Rules {
             [Action::Fail(errno), _] | [_, Action::Fail(errno)] => {
                 Verdict::Refuse(Errno::from_raw_os_error(errno))
             }
-            [_, Action::Notify] if number == libc::SYS_socket => Verdict::AwaitNetwork,
             [Action::Notify, _] | [_, Action::Notify] => Verdict::CarryOut,
             [Action::Allow, Action::Allow] => Verdict::GoOn,
         }
@@ -363,7 +358,7 @@ pub(super) fn unjudged() -> Filter {
         Action::Notify => Action::Allow,
         other => other,
     };
-    let watched = watched(false);
+    let watched = watched();
     let rules = watched.rules().iter().cloned();
     let unix = Test::equals(0, libc::AF_UNIX.unsigned_abs());
     let no_unix = Rule::always(libc::SYS_socket, Action::Allow).when(&[unix], NOT_PERMITTED);
@@ -389,17 +384,8 @@ fn file_as_place(argument: u32) -> [Test; 2] {
     [as_place, any_kind]
 }
 
-/// A socket that shows the network, or what is set up in it.
-fn awaiting_network() -> Rule {
-    let netlink = Test::equals(0, libc::AF_NETLINK.unsigned_abs());
-    Rule::always(libc::SYS_socket, Action::Allow)
-        .when(&[netlink], Action::Notify)
-        .when(&[INTERNET], Action::Notify)
-}
-
-/// The filter that sends name-changing calls of the command to the init, and
-/// those for a socket that has to wait for the network.
-pub(super) fn watched(awaits_network: bool) -> Filter {
+/// The filter that sends name-changing calls of the command to the init.
+pub(super) fn watched() -> Filter {
     let bits = (libc::O_CREAT | libc::O_WRONLY | libc::O_RDWR | libc::O_TRUNC).cast_unsigned();
     let open = |call, argument| {
         Rule::always(call, Action::Allow)
@@ -435,6 +421,5 @@ pub(super) fn watched(awaits_network: bool) -> Filter {
             .chain(WATCHED_HERE)
             .map(|call| Rule::always(*call, Action::Notify)),
     );
-    rules.extend(awaits_network.then(awaiting_network));
     Filter::new(rules)
 }

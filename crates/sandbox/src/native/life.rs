@@ -224,6 +224,7 @@ impl<'a> Life<'a> {
                 Ok(Order::StopAll) => signal_everything(Signal::STOP),
                 Ok(Order::ContinueAll) => signal_everything(Signal::CONT),
                 Ok(Order::NetworkServed) => self.desk.go_online(),
+                Ok(Order::NetworkLacking) => self.desk.stay_offline(),
                 Ok(
                     Order::IdsMapped
                     | Order::Mounts(_)

@@ -1,5 +1,6 @@
-//! The sandbox's own network, where the policy opens it: listeners that every
-//! connection ends at.
+//! The sandbox's own network, where the policy opens it: routes that keep every
+//! packet in, and listeners that every connection ends at. The functions here
+//! are for a process in its namespace with the rights to set it up.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -19,11 +20,17 @@ const NAME_SERVICE: u16 = 53;
 /// The namespace's own setting.
 const FAST_OPEN: &str = "/proc/sys/net/ipv4/tcp_fastopen";
 
-/// A network that is set up.
-pub(super) struct Network {
+/// A network in which names can be asked for.
+#[derive(Debug)]
+pub(super) struct Ground {
+    families: Families,
+    pub(super) names: Vec<OwnedFd>,
+}
+
+/// Listeners that every connection ends at.
+pub(super) struct Listeners {
     pub(super) transparent: Vec<OwnedFd>,
     pub(super) proxies: Vec<OwnedFd>,
-    pub(super) names: Vec<OwnedFd>,
     pub(super) interception: Interception,
 }
 
@@ -36,12 +43,23 @@ pub(super) enum Interception {
     Ports(Vec<u16>),
 }
 
-/// Sets the network up; for a process in its namespace with the rights to. These
-/// ports are listened on where the kernel cannot intercept every port.
-pub(super) fn set_up(ports: &[u16]) -> Result<Network, Failure> {
+/// Routes every address to the sandbox itself, and opens the sockets that
+/// questions for names end at.
+pub(super) fn prepare() -> Result<Ground, Failure> {
     let families = net::bring_anyip_up().during(Step::Loopback)?;
     refuse_fast_open().at(Step::Loopback, Path::new(FAST_OPEN))?;
-    open(families, ports).during(Step::Inlets)
+    let each = families.each().iter();
+    let names = each.map(|family| net::datagram_socket(*family, NAME_SERVICE));
+    Ok(Ground {
+        families,
+        names: names.collect::<Result<_, _>>().during(Step::Inlets)?,
+    })
+}
+
+/// Opens the listeners. These ports are listened on where the kernel cannot
+/// intercept every port.
+pub(super) fn listen(ground: &Ground, ports: &[u16]) -> Result<Listeners, Failure> {
+    open(ground.families, ports).during(Step::Inlets)
 }
 
 /// TCP Fast Open connects without `connect`, so that nobody would know who did.
@@ -54,14 +72,12 @@ fn refuse_fast_open() -> Result<(), Errno> {
     rustix::io::write(setting, b"0").map(drop)
 }
 
-fn open(families: Families, ports: &[u16]) -> Result<Network, Errno> {
+fn open(families: Families, ports: &[u16]) -> Result<Listeners, Errno> {
     let mut proxies = Vec::new();
-    let mut names = Vec::new();
     for family in families.each() {
         for port in [HTTP_PROXY_PORT, SOCKS_PROXY_PORT] {
             proxies.push(net::loopback_listener(*family, port)?);
         }
-        names.push(net::datagram_socket(*family, NAME_SERVICE)?);
     }
     let (transparent, interception) = match intercept(families) {
         Ok(listeners) => (listeners, Interception::EveryPort),
@@ -72,10 +88,9 @@ fn open(families: Families, ports: &[u16]) -> Result<Network, Errno> {
             Interception::Ports(ports.to_vec()),
         ),
     };
-    Ok(Network {
+    Ok(Listeners {
         transparent,
         proxies,
-        names,
         interception,
     })
 }

@@ -40,19 +40,12 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    pub(crate) fn new(
-        level: AuditLevel,
-        judge: Judge,
-        has_terminal: bool,
-        awaits_network: bool,
-    ) -> Result<Self, Errno> {
+    pub(crate) fn new(level: AuditLevel, judge: Judge, has_terminal: bool) -> Result<Self, Errno> {
         let way = Way::choose(level, has_terminal)?;
         let command = match (judge, way) {
             (Judge::Nobody, _) => filters::unjudged(),
-            (Judge::Init, Way::InMemory(pass)) => {
-                observe::of_command_with(level, awaits_network, pass)
-            }
-            (Judge::Init, Way::Copied { .. }) => observe::of_command(level, awaits_network),
+            (Judge::Init, Way::InMemory(pass)) => observe::of_command_with(level, pass),
+            (Judge::Init, Way::Copied { .. }) => observe::of_command(level),
         };
         Ok(Self {
             way,

@@ -20,7 +20,7 @@ use super::given::{hand_over_pipes, mapped_trees};
 use super::init::{self, Handed};
 use super::landlock;
 use super::late;
-use super::network::{self, Interception};
+use super::network::{self, Ground, Interception};
 use super::observations::{ObservationError, Observations};
 use crate::cradle::Cradle;
 use crate::judge::Judge;
@@ -42,8 +42,9 @@ pub struct Running {
     channel: Channel,
     terminal: Option<OwnedFd>,
     layers: Vec<LayerState>,
-    /// The network, until it is set up.
+    /// The network, until somebody listens there.
     network: RefCell<Option<Offline>>,
+    ground: Option<Arc<Ground>>,
     /// How that intercepts, from then on.
     interception: OnceCell<Interception>,
     judge: Judge,
@@ -55,10 +56,11 @@ pub struct Running {
     limits: Arc<LimitPlan>,
 }
 
-/// A network that is not set up.
+/// A network in which nobody listens yet.
 #[derive(Debug)]
 struct Offline {
     namespace: NetworkNamespace,
+    ground: Arc<Ground>,
     callers: Callers,
     /// What is listened on where the kernel cannot intercept every port.
     ports: Vec<u16>,
@@ -149,13 +151,13 @@ fn start(
     let init = born.map_err(SpawnError::Clone)?;
     drop(theirs);
     let (channel, callers) = our_ends.ok_or(SpawnError::InitDied)?;
-    let network = offline(plan, &mut cradle, callers)?;
     let mut running = Running {
         init,
         channel,
         terminal: None,
         layers: Vec::new(),
-        network: RefCell::new(network),
+        network: RefCell::default(),
+        ground: None,
         interception: OnceCell::new(),
         judge: plan.judge(),
         observations: ring
@@ -179,6 +181,7 @@ fn start(
         running.give_ruleset(plan)?;
     }
     running.layers = plan.layers();
+    running.prepare_network(plan, &mut cradle, callers)?;
     if !attendant.begin(&running) {
         return Err(SpawnError::NotServed);
     }
@@ -210,23 +213,6 @@ fn event_in(message: &[u8]) -> Result<Event, SpawnError> {
         Ok(event) => Ok(event),
         Err(_) => Err(SpawnError::Protocol),
     }
-}
-
-/// The network of a sandbox that was just born, where the plan has one.
-fn offline(
-    plan: &Plan,
-    cradle: &mut sys::Cradle,
-    callers: Option<Channel>,
-) -> Result<Option<Offline>, SpawnError> {
-    let (NetworkPlan::Intercepted { ports, .. }, Some(callers)) = (plan.network(), callers) else {
-        return Ok(None);
-    };
-    let namespace = cradle.take_network();
-    Ok(Some(Offline {
-        namespace: namespace.map_err(SpawnError::EnterNetwork)?,
-        callers: Callers(callers),
-        ports: ports.clone(),
-    }))
 }
 
 impl Running {
@@ -277,32 +263,75 @@ impl Running {
         let _ = self.order(&Order::Proceed, &[]);
     }
 
+    /// Sets up of the network, where the plan has one, what has to be there before
+    /// the command is.
+    fn prepare_network(
+        &mut self,
+        plan: &Plan,
+        cradle: &mut sys::Cradle,
+        callers: Option<Channel>,
+    ) -> Result<(), SpawnError> {
+        let (NetworkPlan::Intercepted { ports, .. }, Some(callers)) = (plan.network(), callers)
+        else {
+            return Ok(());
+        };
+        let namespace = cradle.take_network().map_err(SpawnError::EnterNetwork)?;
+        let ground = namespace.visit(network::prepare);
+        let ground = Arc::new(ground.map_err(SpawnError::EnterNetwork)??);
+        self.ground = Some(Arc::clone(&ground));
+        self.network = RefCell::new(Some(Offline {
+            namespace,
+            ground,
+            callers: Callers(callers),
+            ports: ports.clone(),
+        }));
+        Ok(())
+    }
+
+    /// Sockets of the network that are readable when a name is asked for.
+    pub fn questions(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let names = self.ground.iter().flat_map(|ground| &ground.names);
+        names.map(AsFd::as_fd)
+    }
+
     /// Has the network served, or made ready for when it is wanted.
     fn is_served(&self, plan: &Plan, attendant: &mut dyn Attendant) -> Result<bool, SpawnError> {
         Ok(attendant.prepare_to_serve()
             && (plan.network().is_awaited() || attendant.serve(self.open_network()?)))
     }
 
-    /// Sets the network up, which can be done once; but after
+    /// Listens in the network, which can be done once; but after
     /// [`SpawnError::EnterNetwork`] it may be tried again. Nothing in it is served
     /// before somebody serves the sockets that come of it.
     pub fn open_network(&self) -> Result<Inlets, SpawnError> {
         let offline = self.network.take().ok_or(SpawnError::Protocol)?;
-        let network = match offline.namespace.visit(|| network::set_up(&offline.ports)) {
+        let listen = || network::listen(&offline.ground, &offline.ports);
+        let network = match offline.namespace.visit(listen) {
             Ok(network) => network?,
             Err(errno) => {
                 self.network.replace(Some(offline));
                 return Err(SpawnError::EnterNetwork(errno));
             }
         };
+        let names = offline.ground.names.iter();
+        let names = names.map(|socket| rustix::io::fcntl_dupfd_cloexec(socket, 0));
         // It is set once, as the network is.
         let _ = self.interception.set(network.interception);
         Ok(Inlets {
             transparent: network.transparent,
             proxies: network.proxies,
-            names: network.names,
+            names: names
+                .collect::<Result<_, _>>()
+                .map_err(SpawnError::EnterNetwork)?,
             callers: offline.callers,
         })
+    }
+
+    /// Says that the network cannot be served at the moment. Who waits for it has
+    /// to try again.
+    pub fn tell_network_is_lacking(&self) {
+        // An init that is gone shows in the next event.
+        let _ = self.order(&Order::NetworkLacking, &[]);
     }
 
     /// Says that the network is served, for which the command waits.

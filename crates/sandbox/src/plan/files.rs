@@ -285,7 +285,7 @@ fn places(
 /// The root cannot be mounted over: instead of it, all that is in it, but for
 /// what the sandbox has its own of. Any other path is itself.
 fn parts_of_root<'a>(path: &'a Path, private: &[&Path]) -> Vec<Cow<'a, Path>> {
-    if path.as_os_str() != "/" {
+    if path != Path::new("/") {
         return vec![path.into()];
     }
     let is_own =

@@ -26,15 +26,16 @@ pub enum Intercept {
     Always,
 }
 
-/// From when on the network of a sandbox is set up and served. Until then there
-/// is only its loopback.
+/// From when on the network of a sandbox is served. Until then nobody listens
+/// there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServedFrom {
     /// Before the command starts.
     Start,
-    /// When the command makes its first socket, which waits for it. Most of what
-    /// a start with a network takes is spared for a command that makes none.
-    FirstSocket,
+    /// When the command first connects or binds a socket of the internet, which
+    /// waits for it, or asks for a name. Most of what a start with a network
+    /// takes is spared for a command that does not.
+    FirstUse,
 }
 
 /// The network of a sandbox.
@@ -66,12 +67,12 @@ impl NetworkPlan {
         }
     }
 
-    /// Whether the first socket of the command has to wait for it.
+    /// Whether who uses it first has to wait for it.
     pub(crate) fn is_awaited(&self) -> bool {
         matches!(
             self,
             Self::Intercepted {
-                served_from: ServedFrom::FirstSocket,
+                served_from: ServedFrom::FirstUse,
                 ..
             }
         )

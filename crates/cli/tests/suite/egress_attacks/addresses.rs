@@ -194,7 +194,7 @@ fn g1_no_address_gets_past_the_interception() {
 
 /// Finds the port of the listener that all connections end at, and dials it.
 const OWN_LISTENER: &str = "import socket
-socket.socket()  # the network is there from now on
+socket.socket().bind(('127.0.0.1', 0))  # the network is served from now on
 ports = set()
 for name in ('tcp', 'tcp6'):
     for line in open('/proc/net/' + name).read().splitlines()[1:]:

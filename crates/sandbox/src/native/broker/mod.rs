@@ -34,7 +34,7 @@ use ringfence_sys::{self as sys, Channel, Errno, UnixDiag};
 use rustix::event::{PollFd, PollFlags};
 
 use self::caller::{Caller, Spot, path_of};
-use self::networked::Sockets;
+use self::networked::Connections;
 pub(super) use self::programs::started;
 pub(super) use self::roots::Roots;
 use self::seen::{Record, Subject};
@@ -63,7 +63,7 @@ pub(super) struct Broker<'a> {
     /// The sandbox's own network namespace, where the kernel can tell.
     network: Option<u64>,
     /// Those that the command wants to make.
-    wanted: Sockets,
+    wanted: Connections,
     workers: Workers,
     refusals: Refusals,
     new_refusals: Vec<Refusal>,
@@ -97,6 +97,8 @@ pub(super) enum Done {
     Now(Answer),
     /// A worker will answer.
     Later,
+    /// It has to wait for the network, and is done again then.
+    Offline,
 }
 
 type Outcome = Result<Done, Errno>;
@@ -121,13 +123,13 @@ impl<'a> Broker<'a> {
             network: sys::namespace_of(sockets.as_fd()).ok(),
             sockets: Arc::new(sockets),
             callers: network.callers.map(Arc::new),
-            wanted: Sockets::new(network.is_awaited),
+            wanted: Connections::new(network.is_awaited),
             refusals: Refusals::default(),
             new_refusals: Vec::new(),
             disk: Account::default(),
             largest_file: None,
             judged: None,
-            rules: Rules::new(network.is_awaited),
+            rules: Rules::new(),
             observer,
             sensitive,
             subject: Subject::default(),
@@ -217,7 +219,6 @@ impl Broker<'_> {
         match self.rules.verdict(call.number, &call.arguments) {
             Verdict::Refuse(errno) => self.refuse_call(&call, errno),
             Verdict::CarryOut => self.carry_out(&call),
-            Verdict::AwaitNetwork => self.let_wait_for_network(call),
             Verdict::GoOn => self.let_go_on(&call),
         }
     }
@@ -262,13 +263,16 @@ impl Broker<'_> {
         self.judged = None;
         self.subject.clear();
         let done = self.dispatch(call);
+        if matches!(done, Ok(Done::Offline)) {
+            return self.let_wait_for_network(*call);
+        }
         if let Err(errno) = done {
             self.note_kernels_refusal(errno);
         }
         self.record_done(call, &done);
         let answer = match done {
             Ok(Done::Now(answer)) => answer,
-            Ok(Done::Later) => return,
+            Ok(Done::Later | Done::Offline) => return,
             Err(errno) => Answer::Fail(errno),
         };
         // The only failures left are of a caller that is gone.

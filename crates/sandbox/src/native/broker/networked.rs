@@ -1,23 +1,22 @@
-//! Sockets of the network, which the command gets when that is served.
+//! Connections of the internet, which wait until the network is served.
 //!
-//! The kernel makes them: what a socket is to be is in registers, which nobody
-//! can change after they were looked at. Whoever got one before would be in a
-//! network in which nothing is.
+//! Nothing is decided about one before: when the network is there, it is looked
+//! at as if it had just come.
 
 use std::mem;
 
-use ringfence_policy::AuditLevel;
+use ringfence_sys::Errno;
 use ringfence_sys::seccomp::{Answer, Listener, Notification};
 
-use super::caller::Caller;
-use super::{Broker, seen};
+use super::Broker;
 
-/// The sockets that the command wants to make.
-pub(super) enum Sockets {
+/// Connections that the command wants to make, and names that it wants to give
+/// to sockets of the internet.
+pub(super) enum Connections {
     /// They are made at once.
-    Free,
+    Online,
     /// They wait for the network.
-    Waiting {
+    Offline {
         /// Those who want one.
         calls: Vec<Notification>,
         /// Whether it was asked for.
@@ -25,27 +24,31 @@ pub(super) enum Sockets {
     },
 }
 
-impl Sockets {
+impl Connections {
     pub(super) fn new(await_network: bool) -> Self {
         if await_network {
-            Self::Waiting {
-                calls: Vec::new(),
-                is_asked_for: false,
-            }
+            Self::offline()
         } else {
-            Self::Free
+            Self::Online
+        }
+    }
+
+    fn offline() -> Self {
+        Self::Offline {
+            calls: Vec::new(),
+            is_asked_for: false,
         }
     }
 }
 
-/// So many may have gone away unseen, such as for a signal.
+/// So many may have gone away unseen.
 const MANY: usize = 64;
 
 impl Broker<'_> {
-    /// Whether the network is wanted; true once.
+    /// Whether the network is wanted; true once for each time that it is.
     pub(in crate::native) fn begins_to_want_network(&mut self) -> bool {
         match &mut self.wanted {
-            Sockets::Waiting {
+            Connections::Offline {
                 calls,
                 is_asked_for,
             } if !calls.is_empty() => !mem::replace(is_asked_for, true),
@@ -55,28 +58,35 @@ impl Broker<'_> {
 
     /// The network is served.
     pub(in crate::native) fn go_online(&mut self) {
-        if let Sockets::Waiting { calls, .. } = mem::replace(&mut self.wanted, Sockets::Free) {
-            for call in calls {
-                self.let_be_made(&call);
+        for call in self.end_waiting(Connections::Online) {
+            self.carry_out(&call);
+        }
+    }
+
+    /// The network cannot be served now; it may be wanted again.
+    pub(in crate::native) fn stay_offline(&mut self) {
+        if self.is_offline() {
+            for call in self.end_waiting(Connections::offline()) {
+                self.observer.count(call.number);
+                let _ = self.listener.answer(&call, Answer::Fail(Errno::AGAIN));
             }
         }
     }
 
-    pub(super) fn let_wait_for_network(&mut self, call: Notification) {
-        match &mut self.wanted {
-            Sockets::Free => self.let_be_made(&call),
-            Sockets::Waiting { calls, .. } => keep(&self.listener, calls, call),
+    fn end_waiting(&mut self, next: Connections) -> Vec<Notification> {
+        match mem::replace(&mut self.wanted, next) {
+            Connections::Online => Vec::new(),
+            Connections::Offline { calls, .. } => calls,
         }
     }
 
-    fn let_be_made(&self, call: &Notification) {
-        let is_recorded = self.observer.level() == AuditLevel::All;
-        let recorded = || {
-            let caller = Caller::new(&self.listener, call);
-            self.record(call, seen::going_on(&caller, self.sensitive))
-        };
-        if !is_recorded || recorded() {
-            let _ = self.listener.answer(call, Answer::Continue);
+    pub(super) fn is_offline(&self) -> bool {
+        matches!(self.wanted, Connections::Offline { .. })
+    }
+
+    pub(super) fn let_wait_for_network(&mut self, call: Notification) {
+        if let Connections::Offline { calls, .. } = &mut self.wanted {
+            keep(&self.listener, calls, call);
         }
     }
 }

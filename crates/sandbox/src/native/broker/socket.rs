@@ -34,6 +34,18 @@ enum Address {
     Other(Vec<u8>),
 }
 
+impl Address {
+    /// Whether a socket that is bound to it may get a port of the internet: the
+    /// kernel takes no family at all for the older one.
+    fn may_take_a_port(&self) -> bool {
+        match self {
+            Self::Internet(_) => true,
+            Self::Other(bytes) => bytes.starts_with(&[0, 0]),
+            Self::Path(_) | Self::OwnName(_) => false,
+        }
+    }
+}
+
 impl std::fmt::Display for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -74,6 +86,7 @@ impl Broker<'_> {
             Address::OwnName(name) => self.connect_slowly(caller, socket, move |socket| {
                 rustix::net::connect(socket, &name)
             }),
+            Address::Internet(_) if self.is_offline() => Ok(Done::Offline),
             Address::Internet(address) => {
                 let outbox = self.workers.outbox();
                 let word = self.word_of(caller, &socket, address)?;
@@ -182,6 +195,9 @@ impl Broker<'_> {
         length: u64,
     ) -> Outcome {
         let (socket, address) = self.socket_and_address(caller, number, (address, length))?;
+        if self.is_offline() && address.may_take_a_port() {
+            return Ok(Done::Offline);
+        }
         match address {
             Address::Path(path) => self.bind_path(caller, &socket, &path)?,
             Address::OwnName(name) => rustix::net::bind(&socket, &name)?,

@@ -114,12 +114,8 @@ impl Pass {
 }
 
 /// The filter of the command, which can be become with `pass`.
-pub(in crate::native) fn of_command_with(
-    level: AuditLevel,
-    awaits_network: bool,
-    pass: Pass,
-) -> Filter {
-    let filter = of_command(level, awaits_network);
+pub(in crate::native) fn of_command_with(level: AuditLevel, pass: Pass) -> Filter {
+    let filter = of_command(level);
     let rules = filter.rules().iter().cloned().map(|rule| {
         if rule.number() == libc::SYS_execve {
             pass.open(rule)
@@ -131,15 +127,15 @@ pub(in crate::native) fn of_command_with(
 }
 
 /// The filter of the command.
-pub(in crate::native) fn of_command(level: AuditLevel, awaits_network: bool) -> Filter {
+pub(in crate::native) fn of_command(level: AuditLevel) -> Filter {
     match level {
-        AuditLevel::Off => filters::watched(awaits_network),
+        AuditLevel::Off => filters::watched(),
         AuditLevel::Network => {
             let seen = PROGRAMS
                 .iter()
                 .map(|call| Rule::always(*call, Action::Notify));
             Filter::new(
-                filters::watched(awaits_network)
+                filters::watched()
                     .rules()
                     .iter()
                     .cloned()
@@ -147,7 +143,7 @@ pub(in crate::native) fn of_command(level: AuditLevel, awaits_network: bool) -> 
                     .collect(),
             )
         }
-        AuditLevel::Security => security(awaits_network),
+        AuditLevel::Security => security(),
         AuditLevel::All => Filter::with_default(
             NEVER
                 .iter()
@@ -158,8 +154,8 @@ pub(in crate::native) fn of_command(level: AuditLevel, awaits_network: bool) -> 
     }
 }
 
-fn security(awaits_network: bool) -> Filter {
-    let (hardening, watched) = (filters::hardening(), filters::watched(awaits_network));
+fn security() -> Filter {
+    let (hardening, watched) = (filters::hardening(), filters::watched());
     let seen = PROGRAMS.iter().chain(SECURITY).chain(SECURITY_HERE);
     let mut rules: Vec<Rule> = seen
         .map(|call| Rule::always(*call, Action::Notify))
@@ -173,11 +169,10 @@ fn security(awaits_network: bool) -> Filter {
     for rule in hardening.rules().iter().chain(only_watched).filter(is_new) {
         let number = rule.number();
         let is_in_both = hardening.rule(number).is_some() && watched.rule(number).is_some();
-        rules.push(match number {
-            // Those that are local do not wait for anything.
-            libc::SYS_socket if is_in_both => filters::socket(Action::Notify).map(to_init),
-            _ if is_in_both => Rule::always(number, Action::Notify),
-            _ => rule.clone().map(to_init),
+        rules.push(if is_in_both {
+            Rule::always(number, Action::Notify)
+        } else {
+            rule.clone().map(to_init)
         });
     }
     Filter::new(rules)
@@ -206,24 +201,17 @@ mod tests {
     use proptest::prelude::*;
     use std::sync::LazyLock;
 
-    const LEVELS: [AuditLevel; 4] = [
-        AuditLevel::Off,
-        AuditLevel::Network,
-        AuditLevel::Security,
-        AuditLevel::All,
-    ];
-
-    /// The rules, and the filter of each level, where no socket waits for the
-    /// network, and where those of the network do.
-    type Case = (Rules, [(AuditLevel, Filter); 4]);
-    static CASES: LazyLock<[Case; 2]> = LazyLock::new(|| {
-        [false, true].map(|awaits_network| {
-            let filters = LEVELS.map(|level| (level, of_command(level, awaits_network)));
-            (Rules::new(awaits_network), filters)
-        })
-    });
-    static RULES: LazyLock<Rules> = LazyLock::new(|| Rules::new(false));
+    static RULES: LazyLock<Rules> = LazyLock::new(Rules::new);
     static HARDENING: LazyLock<Filter> = LazyLock::new(filters::hardening);
+    static FILTERS: LazyLock<[(AuditLevel, Filter); 4]> = LazyLock::new(|| {
+        [
+            AuditLevel::Off,
+            AuditLevel::Network,
+            AuditLevel::Security,
+            AuditLevel::All,
+        ]
+        .map(|level| (level, of_command(level)))
+    });
 
     fn decision() -> impl Strategy<Value = (i64, [u64; 6])> {
         let argument = || prop_oneof![0..20u64, any::<u64>(), (0..64u32).prop_map(|bit| 1 << bit)];
@@ -237,11 +225,8 @@ mod tests {
         /// out gets there.
         #[test]
         fn g4_no_level_lets_a_refused_or_watched_call_pass((number, arguments) in decision()) {
-            for ((level, filter), rules) in CASES
-                .iter()
-                .flat_map(|(rules, filters)| filters.iter().map(move |filter| (filter, rules)))
-            {
-                let verdict = rules.verdict(number, &arguments);
+            let verdict = RULES.verdict(number, &arguments);
+            for (level, filter) in FILTERS.iter() {
                 if NEVER.contains(&number) {
                     prop_assert_eq!(verdict, Verdict::GoOn);
                     continue;
@@ -261,9 +246,7 @@ mod tests {
                             "{level:?} {number} {own:?}"
                         );
                     }
-                    Verdict::CarryOut | Verdict::AwaitNetwork => {
-                        prop_assert_eq!(own, Action::Notify);
-                    }
+                    Verdict::CarryOut => prop_assert_eq!(own, Action::Notify),
                     Verdict::GoOn => prop_assert!(matches!(own, Action::Allow | Action::Notify)),
                 }
             }
@@ -300,7 +283,7 @@ mod tests {
         let pass = Pass::new().unwrap();
         let [one, two, three] = pass.0.map(u64::from);
         for level in [AuditLevel::Network, AuditLevel::Security] {
-            let filter = of_command_with(level, false, pass);
+            let filter = of_command_with(level, pass);
             let decide = |call, shown: [u64; 3]| {
                 let [one, two, three] = shown;
                 filter.decide(call, &[9, 9, 9, one, two, three])
@@ -323,7 +306,7 @@ mod tests {
 
     #[test]
     fn security_sees_what_is_refused_and_programs() {
-        let filter = of_command(AuditLevel::Security, false);
+        let filter = of_command(AuditLevel::Security);
         for call in [
             libc::SYS_mount,
             libc::SYS_bpf,

@@ -1,4 +1,4 @@
-//! A network that is set up when the command makes its first socket.
+//! A network that is served when the command first uses it.
 
 use ringfence_testkit::{Folder, Program, Started, is_root, wait_until};
 use rustix::process::{Pid, Resource, Rlimit};
@@ -13,7 +13,8 @@ const OPEN: [&str; 2] = ["--allow", "web.example.org:80"];
 fn listeners_around(made: &str) -> String {
     format!(
         r#"python3 -c '
-import socket
+import ctypes, socket
+libc = ctypes.CDLL(None)
 def listeners():
     lines = open("/proc/net/tcp").readlines()[1:]
     return sum(line.split()[3] == "0A" for line in lines)
@@ -25,9 +26,14 @@ print(before, listeners())
 }
 
 #[test]
-fn nothing_is_set_up_for_a_command_that_makes_no_socket_of_a_network() {
+fn nobody_listens_for_a_command_that_uses_no_network() {
     let folder = Folder::new();
-    for made in ["", "socket.socket(socket.AF_UNIX)", "socket.socketpair()"] {
+    for made in [
+        "",
+        "socket.socket()",
+        "socket.socket(socket.AF_UNIX).bind(\"name\")",
+        "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0).bind((0, 0))",
+    ] {
         let script = listeners_around(made);
         let outcome = inside_with(folder.path(), &OPEN, &script).expect_code(0);
         assert_eq!(outcome.stdout, "0 0\n", "{made}");
@@ -35,23 +41,41 @@ fn nothing_is_set_up_for_a_command_that_makes_no_socket_of_a_network() {
 }
 
 #[test]
-fn whichever_socket_is_the_first_finds_the_network_set_up() {
+fn whichever_use_is_the_first_finds_the_network_served() {
     let folder = Folder::new();
-    for kind in [
-        "socket.AF_INET",
-        "socket.AF_INET6",
-        "socket.AF_INET, socket.SOCK_DGRAM",
-        "socket.AF_INET6, socket.SOCK_DGRAM",
-        "socket.AF_NETLINK, socket.SOCK_RAW, 0",
+    for used in [
+        "socket.socket().connect_ex((\"127.0.0.1\", 1))",
+        "socket.socket(socket.AF_INET6).connect_ex((\"::1\", 1))",
+        "socket.socket().connect_ex((\"192.0.2.1\", 443))",
+        "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).connect((\"192.0.2.1\", 53))",
+        "socket.socket().bind((\"127.0.0.1\", 0))",
+        "socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).bind((\"::\", 0))",
+        "libc.bind(socket.socket().detach(), bytes(16), 16)",
     ] {
         for level in ["off", "network", "security", "all"] {
             let flags = [&OPEN[..], &["--audit", level]].concat();
-            let script = listeners_around(&format!("socket.socket({kind})"));
-            let outcome = inside_with(folder.path(), &flags, &script).expect_code(0);
+            let outcome = inside_with(folder.path(), &flags, &listeners_around(used));
             // Two proxies, and where everything else goes.
-            assert_eq!(outcome.stdout, "0 3\n", "{kind} at {level}");
+            assert_eq!(outcome.expect_code(0).stdout, "0 3\n", "{used} at {level}");
         }
     }
+}
+
+#[test]
+fn a_port_of_ours_is_never_free_to_be_taken() {
+    let folder = Folder::new();
+    let script = r#"python3 -c '
+import socket
+for port in (3128, 1080):
+    for address in ("127.0.0.1", ""):
+        try:
+            socket.socket().bind((address, port))
+            print("taken", port)
+        except OSError as error:
+            print(error.errno)
+'"#;
+    let outcome = inside_with(folder.path(), &OPEN, script).expect_code(0);
+    assert_eq!(outcome.stdout, "98\n98\n98\n98\n");
 }
 
 #[test]
@@ -142,7 +166,7 @@ impl Held {
 
 #[test]
 fn g10_a_network_that_cannot_be_set_up_ends_the_run() {
-    let run = Held::new("echo 1; ./attack socket 2 1 0; echo 2");
+    let run = Held::new("echo 1; ./attack tcp 127.0.0.1 9; echo 2");
     run.limit(Resource::Nofile, Some(3));
     run.go();
     let outcome = run.command.finish().expect_code(125);
@@ -171,11 +195,14 @@ const DISTURBED: &str = r#"python3 -c '
 import os, signal, socket, threading, time
 signal.signal(signal.SIGUSR1, lambda *_: None)
 made = []
+def bind():
+    socket.socket().bind(("127.0.0.1", 0))
+    made.append(1)
 child = os.fork()
 if child == 0:
-    socket.socket()
+    bind()
     os._exit(1)
-threads = [threading.Thread(target=lambda: made.append(socket.socket())) for _ in range(40)]
+threads = [threading.Thread(target=bind) for _ in range(40)]
 [thread.start() for thread in threads]
 time.sleep(0.2)
 for _ in range(20):
@@ -190,7 +217,7 @@ print(early, len(made), os.waitpid(child, 0)[1])
 
 /// Root's processes are not limited so.
 #[test]
-fn sockets_wait_for_as_long_as_there_is_no_process_to_set_the_network_up() {
+fn who_comes_first_waits_while_there_is_no_process_to_serve_the_network() {
     if is_root() {
         return;
     }
@@ -201,6 +228,32 @@ fn sockets_wait_for_as_long_as_there_is_no_process_to_set_the_network_up() {
     run.limit(Resource::Nproc, None);
     let outcome = run.command.finish().expect_code(0);
     assert_eq!(outcome.stdout, "0 40 9\n");
+}
+
+/// Root's processes are not limited so.
+#[test]
+fn who_waited_for_long_may_try_again() {
+    if is_root() {
+        return;
+    }
+    let script = r#"python3 -c '
+import os, socket, time
+while True:
+    tried = socket.socket().connect_ex(("127.0.0.1", 1))
+    print(os.strerror(tried), flush=True)
+    if tried != 11:
+        break
+    open("tried", "w").close()
+    time.sleep(0.1)
+' | uniq"#;
+    let run = Held::new(script);
+    run.limit(Resource::Nproc, Some(1));
+    run.go();
+    assert!(wait_until(|| run.arena.folder.has("tried")));
+    run.limit(Resource::Nproc, None);
+    let outcome = run.command.finish().expect_code(0);
+    let expected = "Resource temporarily unavailable\nConnection refused\n";
+    assert_eq!(outcome.stdout, expected);
 }
 
 /// Becomes its arguments with a filter that knows no `setns`.

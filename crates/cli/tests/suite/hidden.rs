@@ -201,7 +201,7 @@ fn g4_hide_hides_and_read_shows_again() {
 /// A home folder that is the root, however that is written, hides all of it.
 #[test]
 fn g4_the_root_is_hidden_in_any_spelling() {
-    let folder = Folder::new();
+    let (folder, state) = (Folder::new(), Folder::new());
     let settings = folder.write(
         "settings.json",
         r#"{"network": {"allowedDomains": [], "deniedDomains": []},
@@ -213,6 +213,7 @@ fn g4_the_root_is_hidden_in_any_spelling() {
         ringfence()
             .args(words.into_iter().chain(["ls", "/var"]))
             .env("HOME", home)
+            .env("XDG_STATE_HOME", state.path())
             .folder(folder.path())
             .run()
             .expect_code(0)

@@ -114,6 +114,9 @@ impl SpawnError {
             Self::ListenerTaken => {
                 "start ringfence outside of that sandbox, or accept that nothing of the host is writable and calls are not recorded: --weaker listener"
             }
+            Self::EnterNetwork(Errno::AGAIN | Errno::NOMEM) => {
+                "let its user have more processes (ulimit -u), or the machine more memory"
+            }
             Self::EnterNetwork(_) => {
                 "allow ringfence the call setns(2), or run it with the network closed: --no-network"
             }

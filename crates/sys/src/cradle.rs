@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, PidfdFlags, Signal};
 use rustix::thread::{CpuSet, UnshareFlags, sched_setaffinity};
 use rustix::time::Timespec;
 
@@ -30,8 +30,14 @@ const AHEAD: UnshareFlags = UnshareFlags::NEWIPC
     .union(UnshareFlags::NEWUTS)
     .union(UnshareFlags::NEWNET);
 
-/// What is made with the process itself: the mounts are those of that moment.
-const AT_BIRTH: c_int = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWCGROUP;
+/// What it makes when it is woken up: the mounts are those of that moment.
+const AT_WAKING: UnshareFlags = UnshareFlags::NEWNS;
+
+/// What is made with the process itself.
+const AT_BIRTH: c_int = libc::CLONE_NEWPID | libc::CLONE_NEWCGROUP;
+
+/// What is set in an answer that is an error.
+const FAILED: u64 = 1 << 32;
 
 /// A name that every resolver knows, and nothing about this machine.
 const HOST_NAME: &[u8] = b"localhost";
@@ -46,7 +52,7 @@ const LONG: Timespec = Timespec {
 };
 
 /// A user, an IPC, a UTS and a network namespace, the last with its loopback
-/// up. A process that waits there holds them; it shares our memory and our
+/// up, and in the end a mount namespace. A process that waits there holds them; it shares our memory and our
 /// descriptors, ends with the thread that made it, and runs nothing but the
 /// code in this file. Its bounding set is empty, and so is that of whoever it
 /// bears.
@@ -70,7 +76,8 @@ struct Shared {
     processor: usize,
     /// Says that there will be a request soon, and then that there is.
     asked: OwnedFd,
-    /// Says that the request was carried out.
+    /// Says what came of the request, in numbers that [`in_words`] reads: memory
+    /// would have to be copied first, as a birth leaves it.
     answered: OwnedFd,
     /// Why there are no namespaces; 0 if there are.
     failed: AtomicI32,
@@ -96,9 +103,6 @@ struct Request {
     mask: libc::sigset_t,
     enter: extern "C" fn(*mut c_void) -> !,
     body: *mut c_void,
-    /// The answer: its id, and a descriptor for it.
-    born: Result<libc::c_long>,
-    pidfd: RawFd,
 }
 
 impl Cradle {
@@ -112,7 +116,7 @@ impl Cradle {
             processors: processors::allowed(),
             processor: processors::current(),
             asked: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE)?,
-            answered: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE)?,
+            answered: eventfd(0, EventfdFlags::CLOEXEC)?,
             failed: AtomicI32::new(0),
             socket: AtomicI32::new(-1),
             request: UnsafeCell::new(Request {
@@ -120,8 +124,6 @@ impl Cradle {
                 mask,
                 enter: nobody,
                 body: null_mut(),
-                born: Err(Errno::CHILD),
-                pidfd: -1,
             }),
         });
         let mut pidfd: RawFd = -1;
@@ -162,8 +164,9 @@ impl Cradle {
         self.holder.pid
     }
 
-    /// Has the holder wait for a request that comes soon without going to sleep:
-    /// waking it up would take as long as what is left to be done until then.
+    /// Has the holder copy the mounts, and wait for a request that comes soon
+    /// without going to sleep: waking it up would take as long as what is left to
+    /// be done until then.
     pub fn wake(&mut self) -> Result<()> {
         if !self.is_awake {
             // We may be on another processor now.
@@ -175,8 +178,8 @@ impl Cradle {
     }
 
     /// Copies the calling process into a child that lives in these namespaces,
-    /// and in a mount, pid and cgroup namespace that are made for it; in the
-    /// control group of version 2 with the folder `group` from its first
+    /// and in a pid and a cgroup namespace that are made for it; in the control
+    /// group of version 2 with the folder `group` from its first
     /// instruction on. It runs `body` and ends with the status that it returns.
     pub fn bear<F: FnOnce() -> i32>(
         &mut self,
@@ -198,11 +201,13 @@ impl Cradle {
         request.body = (&raw mut body).cast();
         self.wake()?;
         self.shared.ask()?;
-        self.await_answer()?;
-        self.check()?;
-        // SAFETY: the holder has answered.
-        let request = unsafe { &*self.shared.request.get() };
-        child_of(request.born?, request.pidfd)
+        let pid = in_words(self.await_answer()?)?;
+        // It is ours to wait for, so the id is its until then.
+        let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty()).inspect_err(|_| {
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+            let _ = reap(pid);
+        })?;
+        Ok(Child { pid, pidfd })
     }
 
     /// The network namespace, for whoever asks first once there is one.
@@ -227,14 +232,6 @@ impl Cradle {
         }
     }
 
-    /// Whether all went well with the namespaces, so far.
-    fn check(&self) -> Result<()> {
-        match self.shared.failed.load(Ordering::Acquire) {
-            0 => Ok(()),
-            errno => Err(Errno::from_raw_os_error(errno)),
-        }
-    }
-
     /// Keeps the holder and whoever it bears from the processor that we are on.
     fn move_away(&self) {
         if let Some(processors) = &self.shared.processors {
@@ -244,7 +241,7 @@ impl Cradle {
 
     /// Until the holder has answered, or is no more. If it takes long, it may
     /// have our processor as well.
-    fn await_answer(&self) -> Result<()> {
+    fn await_answer(&self) -> Result<u64> {
         let answered = &self.shared.answered;
         self.shared.look_for(answered);
         let mut timeout = Some(&LONG);
@@ -261,8 +258,9 @@ impl Cradle {
                     }
                 }
                 Ok(_) if fds[0].revents().contains(PollFlags::IN) => {
-                    rustix::io::read(answered, &mut [0; 8])?;
-                    return Ok(());
+                    let mut answer = [0; 8];
+                    rustix::io::read(answered, &mut answer)?;
+                    return Ok(u64::from_ne_bytes(answer));
                 }
                 Ok(_) => return Err(Errno::CHILD),
                 Err(Errno::INTR) => {}
@@ -297,21 +295,46 @@ extern "C" fn hold(shared: *mut c_void) -> c_int {
         return 1;
     }
     shared.await_word();
+    if shared.check().is_ok() {
+        shared.note(copy_mounts());
+    }
     shared.look_for(&shared.asked);
     shared.await_word();
-    if shared.failed.load(Ordering::Acquire) == 0 {
-        // SAFETY: we were asked, so it is ours until we answer.
-        let request = unsafe { &mut *shared.request.get() };
-        request.carry_out(shared.processors.as_ref());
-    }
-    shared.answer();
+    // SAFETY: we were asked, so it is ours until we answer.
+    let request = unsafe { &*shared.request.get() };
+    let born = shared
+        .check()
+        .and_then(|()| request.carry_out(shared.processors.as_ref()));
+    shared.answer(in_numbers(born));
     0
+}
+
+/// What came of a request, as a number other than 0.
+fn in_numbers(born: Result<libc::c_long>) -> u64 {
+    match born {
+        Ok(pid) => pid.cast_unsigned(),
+        Err(errno) => FAILED | u64::from(errno.raw_os_error().cast_unsigned()),
+    }
+}
+
+/// The process that was born, or why none was.
+fn in_words(answer: u64) -> Result<Pid> {
+    let number = i32::try_from(answer & !FAILED).map_err(|_| Errno::SRCH)?;
+    if answer & FAILED != 0 {
+        return Err(Errno::from_raw_os_error(number));
+    }
+    Pid::from_raw(number).ok_or(Errno::SRCH)
 }
 
 fn make_user_namespace() -> Result<()> {
     // SAFETY: nobody else is in the new namespace, and neither memory nor
     // descriptors are concerned.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER) }
+}
+
+fn copy_mounts() -> Result<()> {
+    // SAFETY: as above.
+    unsafe { rustix::thread::unshare_unsafe(AT_WAKING) }
 }
 
 /// What no policy changes.
@@ -327,6 +350,14 @@ impl Shared {
     fn note(&self, outcome: Result<()>) {
         if let Err(errno) = outcome {
             self.failed.store(errno.raw_os_error(), Ordering::Release);
+        }
+    }
+
+    /// Whether all went well with the namespaces, so far.
+    fn check(&self) -> Result<()> {
+        match self.failed.load(Ordering::Acquire) {
+            0 => Ok(()),
+            errno => Err(Errno::from_raw_os_error(errno)),
         }
     }
 
@@ -355,29 +386,25 @@ impl Shared {
         }
     }
 
-    fn answer(&self) {
-        // An event counter with a 1 in it takes another.
-        let _ = rustix::io::write(&self.answered, &1u64.to_ne_bytes());
+    fn answer(&self, number: u64) {
+        // An event counter takes any number when it is empty.
+        let _ = rustix::io::write(&self.answered, &number.to_ne_bytes());
     }
 }
 
 impl Request {
-    fn carry_out(&mut self, processors: Option<&CpuSet>) {
+    fn carry_out(&self, processors: Option<&CpuSet>) -> Result<libc::c_long> {
         // SAFETY: all fields of `clone_args` are integers; zero means "not used".
         let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
         // Whoever is born is a child of our parent's.
-        args.flags = (AT_BIRTH | libc::CLONE_PARENT | libc::CLONE_PIDFD) as u64;
-        args.pidfd = (&raw mut self.pidfd) as u64;
+        args.flags = (AT_BIRTH | libc::CLONE_PARENT) as u64;
         if let Some(group) = self.group {
             args.flags |= CLONE_INTO_CGROUP;
             args.cgroup = u64::from(group.cast_unsigned());
         }
-        if let Err(errno) = set_mask(&self.mask) {
-            self.born = Err(errno);
-            return;
-        }
+        set_mask(&self.mask)?;
         // SAFETY: no memory is shared with the child (no CLONE_VM), so this is
-        // a fork; `args` and `pidfd` live through the call. What is copied is
+        // a fork; `args` lives through the call. What is copied is
         // the memory of a process with a single thread that stands still, so no
         // lock of the allocator is held by anyone.
         let returned = unsafe {
@@ -393,10 +420,29 @@ impl Request {
             }
             (self.enter)(self.body);
         }
-        self.born = check(returned);
+        check(returned)
     }
 }
 
 extern "C" fn nobody(_: *mut c_void) -> ! {
     exit_now(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_a_process_or_an_error() {
+        for pid in [1, 4711, i32::MAX] {
+            let answer = in_numbers(Ok(pid.into()));
+            assert_eq!(in_words(answer).map(Pid::as_raw_pid), Ok(pid));
+        }
+        for errno in [Errno::PERM, Errno::AGAIN, Errno::NOSPC] {
+            let answer = in_numbers(Err(errno));
+            assert!(answer != 0);
+            assert_eq!(in_words(answer), Err(errno));
+        }
+        assert_eq!(in_words(0), Err(Errno::SRCH));
+    }
 }

@@ -1,9 +1,7 @@
 //! What is set in the sandbox's own processes: the limits of the command's
 //! process, which all it starts inherit, and who dies first when memory is out.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use ringfence_sys::Errno;
@@ -11,8 +9,6 @@ use ringfence_sys::seccomp::{self, Action, Filter, Rule};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Resource, Rlimit};
 use rustix::thread::CpuSet;
-
-use super::files::errno_of;
 
 /// How much later than the whole a single process is ended for its CPU time:
 /// a backstop, for when nobody looks.
@@ -85,42 +81,43 @@ fn stay_on(cpus: &CpuSet) -> Result<(), Errno> {
 /// How readily the kernel ends the calling process when memory is out.
 #[derive(Debug)]
 pub(crate) struct OomScore {
-    file: File,
+    file: OwnedFd,
     own: i32,
 }
 
 impl OomScore {
     /// That of the calling process, which has its first ids yet. `processes`
     /// is the host's `/proc`: the sandbox's own is read-only.
-    pub(crate) fn open(processes: BorrowedFd<'_>) -> std::io::Result<Self> {
+    pub(crate) fn open(processes: BorrowedFd<'_>) -> Result<Self, Errno> {
         let file = rustix::fs::openat(
             processes,
             "self/oom_score_adj",
             OFlags::RDWR | OFlags::CLOEXEC,
             Mode::empty(),
         )?;
-        let mut file = File::from(file);
-        let mut text = String::with_capacity(LONGEST_SCORE);
-        file.read_to_string(&mut text)?;
+        let mut text = [0; LONGEST_SCORE];
+        let length = rustix::io::pread(&file, &mut text, 0)?;
+        let text = std::str::from_utf8(&text[..length]).unwrap_or_default();
         let own = text.trim().parse().unwrap_or(0);
         Ok(Self { file, own })
     }
 
     /// From now on for this process and those that it starts.
-    pub(crate) fn raise(&mut self) -> Result<(), Errno> {
+    pub(crate) fn raise(&self) -> Result<(), Errno> {
         self.set(self.own.max(COMMAND_SCORE))
     }
 
     /// For this process alone, as it was.
-    pub(crate) fn restore(&mut self) -> Result<(), Errno> {
+    pub(crate) fn restore(&self) -> Result<(), Errno> {
         self.set(self.own)
     }
 
-    fn set(&mut self, score: i32) -> Result<(), Errno> {
-        self.file
-            .seek(SeekFrom::Start(0))
-            .and_then(|_| self.file.write_all(score.to_string().as_bytes()))
-            .map_err(|error| errno_of(&error))
+    fn set(&self, score: i32) -> Result<(), Errno> {
+        let score = score.to_string();
+        match rustix::io::pwrite(&self.file, score.as_bytes(), 0)? {
+            written if written == score.len() => Ok(()),
+            _ => Err(Errno::IO),
+        }
     }
 }
 

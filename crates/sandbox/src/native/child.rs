@@ -9,7 +9,7 @@ use ringfence_sys::{self as sys, Channel, Errno};
 
 use super::broker;
 use super::failure::{During, Failure};
-use super::handover::{self, Progress};
+use super::handover::{self, Progress, Ways};
 use super::observe::{self, Observer, Pass, Repeat};
 use super::prepared::Way;
 use crate::plan::{Plan, Stream};
@@ -18,17 +18,17 @@ use crate::wire::{Event, Step};
 /// Where a command is looked for when the environment has no `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Becomes the command. Returns only when that failed, after having told so
-/// on `channel`; the listener of the command's filter goes to the init there.
+/// Becomes the command. Returns only when that failed, after having told the
+/// init so, to which the listener of the command's filter goes as well.
 pub(super) fn run(
     plan: &Plan,
     terminal: Option<&OwnedFd>,
-    channel: &Channel,
+    ways: &Ways<'_>,
     observer: &Observer,
     progress: &Progress,
 ) -> i32 {
-    if let Err(failure) = prepare(plan, terminal, channel) {
-        let _ = tell(channel, &failure.event(), &[]);
+    if let Err(failure) = prepare(plan, terminal, ways) {
+        let _ = tell(ways.init, &failure.event(), &[]);
         return 1;
     }
     let door = Door {
@@ -38,7 +38,7 @@ pub(super) fn run(
     };
     let Err(errno) = door.search();
     let _ = tell(
-        channel,
+        ways.init,
         &Event::ExecFailed {
             errno: errno.raw_os_error(),
         },
@@ -47,7 +47,7 @@ pub(super) fn run(
     1
 }
 
-fn prepare(plan: &Plan, terminal: Option<&OwnedFd>, channel: &Channel) -> Result<(), Failure> {
+fn prepare(plan: &Plan, terminal: Option<&OwnedFd>, ways: &Ways<'_>) -> Result<(), Failure> {
     if terminal.is_some() {
         rustix::process::setpgid(None, None).during(Step::Session)?;
     } else {
@@ -62,7 +62,7 @@ fn prepare(plan: &Plan, terminal: Option<&OwnedFd>, channel: &Channel) -> Result
     limits.apply().during(Step::ProcessLimits)?;
     sys::drop_capabilities().during(Step::Capabilities)?;
     sys::close_all_on_exec().during(Step::CloseDescriptors)?;
-    handover::install(plan, channel)?;
+    handover::install(plan, ways)?;
     limits.apply_to_files().during(Step::ProcessLimits)
 }
 

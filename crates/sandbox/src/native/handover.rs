@@ -8,6 +8,10 @@
 //! and the init takes it from there: every call from the filter on may wait for
 //! the init, the sending and the `execve` among them. Where nobody judges calls
 //! there is no listener, and the process says so.
+//!
+//! The command itself starts only once its policy is live and its start on
+//! record. The supervisor sees to that while the process is made ready, which in
+//! the init's memory waits for its word by itself.
 
 use std::num::NonZeroU64;
 use std::os::fd::AsFd;
@@ -21,11 +25,12 @@ use rustix::time::Timespec;
 
 use super::child::{self, tell};
 use super::failure::{During, Failure};
+use super::init::await_order;
 use super::observe::{self, Observer};
 use super::prepared::Way;
 use crate::judge::Judge;
 use crate::plan::Plan;
-use crate::wire::{Event, Step};
+use crate::wire::{Event, Order, Step};
 
 /// Looks whether the listener is there, one after the other, that take about as
 /// long as installing a filter.
@@ -77,6 +82,12 @@ pub(super) struct Begun {
     pub(super) says: Channel,
 }
 
+/// Who the command's process talks to.
+pub(super) struct Ways<'a> {
+    pub(super) init: &'a Channel,
+    supervisor: &'a Channel,
+}
+
 /// Makes the command's process.
 pub(super) fn start_command(
     plan: &Plan,
@@ -90,7 +101,11 @@ pub(super) fn start_command(
     let progress = Progress::default();
     let start = || {
         progress.work();
-        let status = child::run(plan, slave, &theirs, observer, &progress);
+        let ways = Ways {
+            init: &theirs,
+            supervisor,
+        };
+        let status = child::run(plan, slave, &ways, observer, &progress);
         progress.rest();
         status
     };
@@ -101,7 +116,10 @@ pub(super) fn start_command(
             tell(supervisor, &Event::Starting, &[]).during(Step::Channel)?;
             sys::spawn_to_exec(start)
         }
-        Way::Copied { .. } => sys::fork_beside(start),
+        Way::Copied { .. } => {
+            await_record(supervisor)?;
+            sys::fork_beside(start)
+        }
     };
     let process = process.during(Step::Fork)?;
     // Killed in the middle of it, it may have left locks in our memory.
@@ -165,16 +183,24 @@ fn restrict_init(plan: &Plan) -> Result<(), Failure> {
 
 /// The command's side: installs its filter and lets the init have the
 /// listener, if there is one.
-pub(super) fn install(plan: &Plan, channel: &Channel) -> Result<(), Failure> {
+pub(super) fn install(plan: &Plan, ways: &Ways<'_>) -> Result<(), Failure> {
     match plan.prepared().way {
-        Way::Copied { is_recorded: true } => install_told(plan, channel),
+        Way::Copied { is_recorded: true } => install_told(plan, ways.init),
         Way::Copied { is_recorded: false } => {
-            install_and_send(plan, channel)?;
+            install_and_send(plan, ways.init)?;
             // Until the terminal is ours.
-            channel.receive().map(drop).during(Step::Channel)
+            ways.init.receive().map(drop).during(Step::Channel)
         }
-        Way::InMemory(_) => install_and_send(plan, channel),
+        Way::InMemory(_) => {
+            install_and_send(plan, ways.init)?;
+            await_record(ways.supervisor)
+        }
     }
+}
+
+/// Until the policy is live and the start of the command on record.
+fn await_record(supervisor: &Channel) -> Result<(), Failure> {
+    await_order(supervisor, &Order::Recorded).during(Step::Inlets)
 }
 
 /// Says which number the listener will have before there is one.

@@ -69,7 +69,7 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
     sys::scrub_environment();
     plan.limits().enter_group().during(Step::Group)?;
     // Best effort: an init that is killed first is missed by the supervisor.
-    let mut score = processes.and_then(|processes| OomScore::open(processes.as_fd()).ok());
+    let score = processes.and_then(|processes| OomScore::open(processes.as_fd()).ok());
     let kept = [
         callers.as_ref().map(AsFd::as_fd),
         score.as_ref().map(AsFd::as_fd),
@@ -99,14 +99,12 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
     if let Some(pty) = &pty {
         lead_session(plan, pty)?;
     }
-    // The command starts only once the policy is live, and on record.
-    await_order(supervisor, &Order::Recorded).during(Step::Inlets)?;
     let watchdog = Watchdog::new(plan.limits().watch).during(Step::Scratch)?;
     // As it is before anything is written.
     let storage = limited_storage(plan)?;
-    score.as_mut().map(OomScore::raise);
+    score.as_ref().map(OomScore::raise);
     let begun = handover::start_command(plan, supervisor, pty.as_ref(), &observer)?;
-    score.as_mut().map(OomScore::restore);
+    score.as_ref().map(OomScore::restore);
     let listener = handover::hand_over(plan, &begun, pty.as_ref())?;
     let master = pty.as_ref().map(|pty| pty.master.as_fd());
     tell(supervisor, &Event::Started, master.as_slice()).during(Step::Channel)?;
@@ -210,7 +208,8 @@ fn take_ids<'a>(plan: &Plan, supervisor: &'a Channel) -> Result<Ground<'a>, Fail
     Ok(ground)
 }
 
-fn await_order(supervisor: &Channel, order: &Order) -> Result<(), Errno> {
+/// Waits for the supervisor to say this.
+pub(super) fn await_order(supervisor: &Channel, order: &Order) -> Result<(), Errno> {
     match supervisor.receive_soon()? {
         Received::Message(bytes, _)
             if serde_json::from_slice::<Order>(&bytes).is_ok_and(|said| said == *order) =>

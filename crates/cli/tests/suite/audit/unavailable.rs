@@ -109,6 +109,26 @@ fn g7_nothing_runs_with_a_folder_that_everybody_can_write_to() {
 }
 
 #[test]
+fn g7_nothing_runs_while_somebody_else_keeps_the_log() {
+    let state = Folder::new();
+    attempt(state.path(), &Folder::new()).expect_code(0);
+    let lock = std::fs::File::open(state.join("ringfence/audit/audit.lock")).expect("a lock");
+    lock.lock().expect("the lock");
+    // The command's process is there by then, in one way or another.
+    for level in ["security", "all"] {
+        let folder = Folder::new();
+        let outcome = ringfence()
+            .args(["run", "--audit", level, "--", "sh", "-c", "echo > ran"])
+            .folder(&folder)
+            .env("XDG_STATE_HOME", state.path())
+            .run();
+        is_refused(outcome, &folder, level);
+    }
+    lock.unlock().expect("no lock");
+    attempt(state.path(), &Folder::new()).expect_code(0);
+}
+
+#[test]
 fn without_a_record_a_log_is_not_needed() {
     let (state, folder) = (Folder::new(), Folder::new());
     state.write("ringfence/audit", "file");

@@ -5,6 +5,7 @@
 //! Building a plan fails on whatever this machine or this version cannot
 //! enforce, unless the operator named the weaker form.
 
+mod aside;
 mod entries;
 mod error;
 mod files;
@@ -23,10 +24,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_policy::{AuditLevel, Policy, Resolved};
-use ringfence_sys::Beside;
 use rustix::termios::Winsize;
 use serde::{Deserialize, Serialize};
 
+use self::aside::Aside;
 pub use self::error::PlanError;
 pub use self::files::PRIVATE_FOLDERS;
 use self::ids::Ids;
@@ -220,7 +221,7 @@ impl Plan {
         let mounts = MountTable::read();
         // Waited for at the end. When something else fails, what was made there
         // is gone again.
-        let beside = start_beside(&request, level, &mounts);
+        let aside = Aside::start(&request, level, &mounts);
         let files = files::survey(
             policy.filesystem(),
             request.host,
@@ -264,8 +265,8 @@ impl Plan {
         );
         let paths = made.iter().map(|overlay| overlay.path.clone()).collect();
         let view = layout::view(&files, &ids, request.host, &mounts, made)?;
-        let (limits, prepared) = beside.finish();
-        let (limits, prepared) = (limits?.judged_by(request.judge), prepared?);
+        let (limits, prepared) = aside.finish()?;
+        let limits = limits.judged_by(request.judge);
         // The plan is made.
         request.cradle.wake();
         Ok(Self {
@@ -493,25 +494,4 @@ fn check_landlock(request: &PlanRequest<'_>) -> Result<(), PlanError> {
         Judge::Nobody => Err(PlanError::NoLandlockNorListener),
         Judge::Init => Ok(()),
     }
-}
-
-/// Begins with what takes a while, and depends on nothing else that is planned.
-fn start_beside(
-    request: &PlanRequest<'_>,
-    level: AuditLevel,
-    mounts: &MountTable,
-) -> Beside<(Result<LimitPlan, PlanError>, Result<Prepared, PlanError>)> {
-    let choose_limits = LimitPlan::chooser(
-        request.policy.limits(),
-        request.host,
-        request.weaker,
-        mounts,
-        request.cradle,
-    );
-    let judge = request.judge;
-    let has_terminal = wants_terminal(&request.streams);
-    Beside::start(move || {
-        let prepared = Prepared::new(level, judge, has_terminal);
-        (choose_limits(), prepared.map_err(PlanError::Filters))
-    })
 }

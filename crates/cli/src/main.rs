@@ -22,6 +22,7 @@ fn main() -> std::process::ExitCode {
     allow(dead_code, reason = "the program is not started in its tests")
 )]
 fn start() -> u8 {
+    ringfence_sys::heed_children();
     let arguments: Vec<_> = std::env::args_os().collect();
     let personality = personality::of(arguments.first());
     personality.start(arguments).status()

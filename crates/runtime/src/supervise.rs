@@ -374,7 +374,7 @@ impl Watch<'_, '_> {
             let event = match self.running.next_event() {
                 Ok(Some(event)) => event,
                 Ok(None) => return Ok(false),
-                Err(SpawnError::InitLost) if self.is_killed() => {
+                Err(SpawnError::InitLost | SpawnError::InitDied) if self.is_killed() => {
                     self.end.ended.signal = Some(Signal::KILL.as_raw());
                     return Ok(true);
                 }

@@ -52,10 +52,10 @@ const LONG: Timespec = Timespec {
 };
 
 /// A user, an IPC, a UTS and a network namespace, the last with its loopback
-/// up, and in the end a mount namespace. A process that waits there holds them; it shares our memory and our
-/// descriptors, ends with the thread that made it, and runs nothing but the
-/// code in this file. Its bounding set is empty, and so is that of whoever it
-/// bears.
+/// up, and in the end a mount namespace. A process that waits there holds them;
+/// it shares our memory and our descriptors, ends with the thread that made it,
+/// and runs nothing but the code in this file. Its bounding set is empty, and so
+/// is that of whoever it bears.
 #[derive(Debug)]
 pub struct Cradle {
     holder: Child,
@@ -179,8 +179,8 @@ impl Cradle {
 
     /// Copies the calling process into a child that lives in these namespaces,
     /// and in a pid and a cgroup namespace that are made for it; in the control
-    /// group of version 2 with the folder `group` from its first
-    /// instruction on. It runs `body` and ends with the status that it returns.
+    /// group of version 2 with the folder `group` from its first instruction on.
+    /// It runs `body` and ends with the status that it returns.
     pub fn bear<F: FnOnce() -> i32>(
         &mut self,
         group: Option<BorrowedFd<'_>>,
@@ -257,12 +257,7 @@ impl Cradle {
                         let _ = sched_setaffinity(Some(self.holder.pid), processors);
                     }
                 }
-                Ok(_) if fds[0].revents().contains(PollFlags::IN) => {
-                    let mut answer = [0; 8];
-                    rustix::io::read(answered, &mut answer)?;
-                    return Ok(u64::from_ne_bytes(answer));
-                }
-                Ok(_) => return Err(Errno::CHILD),
+                Ok(_) => return self.shared.answer(),
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno),
             }
@@ -305,7 +300,7 @@ extern "C" fn hold(shared: *mut c_void) -> c_int {
     let born = shared
         .check()
         .and_then(|()| request.carry_out(shared.processors.as_ref()));
-    shared.answer(in_numbers(born));
+    shared.give_answer(in_numbers(born));
     0
 }
 
@@ -386,9 +381,22 @@ impl Shared {
         }
     }
 
-    fn answer(&self, number: u64) {
+    fn give_answer(&self, number: u64) {
         // An event counter takes any number when it is empty.
         let _ = rustix::io::write(&self.answered, &number.to_ne_bytes());
+    }
+
+    /// The answer of a holder that has answered, or is no more: it may have done
+    /// so before its end.
+    fn answer(&self) -> Result<u64> {
+        let now = Timespec::default();
+        let mut fds = [PollFd::new(&self.answered, PollFlags::IN)];
+        if rustix::event::poll(&mut fds, Some(&now)) != Ok(1) {
+            return Err(Errno::CHILD);
+        }
+        let mut answer = [0; 8];
+        rustix::io::read(&self.answered, &mut answer)?;
+        Ok(u64::from_ne_bytes(answer))
     }
 }
 
@@ -404,9 +412,9 @@ impl Request {
         }
         set_mask(&self.mask)?;
         // SAFETY: no memory is shared with the child (no CLONE_VM), so this is
-        // a fork; `args` lives through the call. What is copied is
-        // the memory of a process with a single thread that stands still, so no
-        // lock of the allocator is held by anyone.
+        // a fork; `args` lives through the call. What is copied is the memory of
+        // a process with a single thread that stands still, so no lock of the
+        // allocator is held by anyone.
         let returned = unsafe {
             libc::syscall(
                 libc::SYS_clone3,

@@ -74,7 +74,7 @@ pub use crate::ring::{
     COUNTERS, Counter, LARGEST_RECORD, Ring, RingReader, RingWriter, sealable_memory,
 };
 pub use crate::secrecy::keep_secrets;
-pub use crate::signal::{SignalQueue, is_first_thread, is_ignored, reset_signals};
+pub use crate::signal::{SignalQueue, heed_children, is_first_thread, is_ignored, reset_signals};
 pub use crate::terminal::{Pty, RawMode, controlling_terminal_of, make_controlling};
 pub use crate::unix_diag::UnixDiag;
 pub use crate::usage::{children_cpu_time, ticks_per_second};

@@ -55,6 +55,13 @@ pub fn is_ignored(signal: Signal) -> bool {
     asked == 0 && action.sa_sigaction == libc::SIG_IGN
 }
 
+/// Has this process told how its children end, also where it was started by one
+/// that ignored that: what is ignored stays so, and nobody could wait for them.
+pub fn heed_children() {
+    // SAFETY: no handler is replaced, as this program has none for it.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+}
+
 /// Whether `thread` is the first thread of a process, whose id it then is.
 pub fn is_first_thread(thread: Pid) -> bool {
     let number = thread.as_raw_pid();

@@ -39,6 +39,7 @@ mod streams;
 mod terminal;
 mod trust;
 mod trust_commands;
+mod waiting;
 
 use std::path::Path;
 

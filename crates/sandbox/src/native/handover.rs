@@ -85,25 +85,28 @@ pub(super) struct Begun {
 /// Who the command's process talks to.
 pub(super) struct Ways<'a> {
     pub(super) init: &'a Channel,
-    supervisor: &'a Channel,
+    /// The supervisor, whose word it waits for, unless the init has.
+    awaited: Option<&'a Channel>,
 }
 
-/// Makes the command's process.
+/// Makes the command's process, with `begin` as the first that it does.
 pub(super) fn start_command(
     plan: &Plan,
     supervisor: &Channel,
     pty: Option<&Pty>,
     observer: &Observer,
+    begin: impl Fn(),
 ) -> Result<Begun, Failure> {
     let (says, theirs) = Channel::pair().during(Step::Channel)?;
     let slave = pty.map(|pty| &pty.slave);
     let way = plan.prepared().way;
     let progress = Progress::default();
-    let start = || {
+    let start = |awaited| {
         progress.work();
+        begin();
         let ways = Ways {
             init: &theirs,
-            supervisor,
+            awaited,
         };
         let status = child::run(plan, slave, &ways, observer, &progress);
         progress.rest();
@@ -114,11 +117,19 @@ pub(super) fn start_command(
             // We stand still for as long as the kernel takes to load a program:
             // the supervisor keeps the time.
             tell(supervisor, &Event::Starting, &[]).during(Step::Channel)?;
-            sys::spawn_to_exec(start)
+            match sys::spawn_to_exec(|| start(Some(supervisor))) {
+                // Until then, processes that the start needs count as well
+                // where their number is limited.
+                Err(Errno::AGAIN) => {
+                    await_record(supervisor)?;
+                    sys::spawn_to_exec(|| start(None))
+                }
+                other => other,
+            }
         }
         Way::Copied { .. } => {
             await_record(supervisor)?;
-            sys::fork_beside(start)
+            sys::fork_beside(|| start(None))
         }
     };
     let process = process.during(Step::Fork)?;
@@ -193,7 +204,7 @@ pub(super) fn install(plan: &Plan, ways: &Ways<'_>) -> Result<(), Failure> {
         }
         Way::InMemory(_) => {
             install_and_send(plan, ways.init)?;
-            await_record(ways.supervisor)
+            ways.awaited.map_or(Ok(()), await_record)
         }
     }
 }

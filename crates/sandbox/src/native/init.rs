@@ -103,8 +103,11 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
     // As it is before anything is written.
     let storage = limited_storage(plan)?;
     score.as_ref().map(OomScore::raise);
-    let begun = handover::start_command(plan, supervisor, pty.as_ref(), &observer)?;
-    score.as_ref().map(OomScore::restore);
+    // From then on it is its alone.
+    let restore_score = || {
+        score.as_ref().map(OomScore::restore);
+    };
+    let begun = handover::start_command(plan, supervisor, pty.as_ref(), &observer, restore_score)?;
     let listener = handover::hand_over(plan, &begun, pty.as_ref())?;
     let master = pty.as_ref().map(|pty| pty.master.as_fd());
     tell(supervisor, &Event::Started, master.as_slice()).during(Step::Channel)?;

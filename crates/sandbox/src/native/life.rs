@@ -256,7 +256,8 @@ impl<'a> Life<'a> {
             return;
         };
         if let Ok(Received::Message(bytes, _)) = channel.try_receive()
-            && let Ok(event @ Event::ExecFailed { .. }) = serde_json::from_slice(&bytes)
+            && let Ok(event @ (Event::ExecFailed { .. } | Event::SetupFailed { .. })) =
+                serde_json::from_slice(&bytes)
         {
             let _ = tell(self.supervisor, &event, &[]);
         }

@@ -180,6 +180,9 @@ fn start(
     if plan.late().is_empty() {
         running.give_ruleset(plan)?;
     }
+    // Its holder has ended meanwhile, and is one more process of the sandbox's
+    // user until it was waited for.
+    cradle.end();
     running.layers = plan.layers();
     running.prepare_network(plan, &mut cradle, callers)?;
     if !attendant.begin(&running) {
@@ -192,12 +195,9 @@ fn start(
     if plan.is_intercepted() && !running.is_served(plan, attendant)? {
         return Err(SpawnError::NotServed);
     }
-    // Its holder is one more process of the sandbox's user until it was waited
-    // for. It has ended meanwhile.
-    cradle.end();
     // An init that failed has said why, which is read next.
     let _ = running.order(&Order::Recorded, &[]);
-    // The init is not ready yet: time for what nobody waits for.
+    // While the command is loaded: time for what nobody waits for.
     running.limits.tidy();
     running.await_start()?;
     Ok(running)
@@ -389,12 +389,11 @@ impl Running {
 
     /// The next event, if there is one. `Err` when the init is gone.
     pub fn next_event(&self) -> Result<Option<Event>, SpawnError> {
-        let event = self.receive_event().map_err(|error| {
-            if !self.has_begun.get() && self.limits.lacked_memory() {
-                SpawnError::TooLittleMemory
-            } else {
-                error
-            }
+        let event = self.receive_event().map_err(|error| match error {
+            error if self.has_begun.get() => error,
+            _ if self.limits.lacked_memory() => SpawnError::TooLittleMemory,
+            SpawnError::InitLost => SpawnError::InitDied,
+            error => error,
         });
         let is_last = matches!(&event, Ok(Some(Event::Ended(_))) | Err(_));
         if is_last {

@@ -11,6 +11,8 @@ use rustix::fs::{Mode, OFlags};
 /// As much as tables of mounts usually take, and at least that much at once:
 /// the kernel goes through all mounts again for each piece.
 const USUAL: usize = 16 * 1024;
+/// Too little room to ask for another piece.
+const LITTLE: usize = 4096;
 
 /// The table of this process, as it was when it was read.
 #[derive(Debug, Clone, Default)]
@@ -39,7 +41,10 @@ fn bytes() -> rustix::io::Result<Vec<u8>> {
     let file = rustix::fs::open("/proc/self/mountinfo", flags, Mode::empty())?;
     let mut bytes = Vec::with_capacity(USUAL);
     loop {
-        bytes.reserve(USUAL);
+        // In most cases there is enough left to see that there is no more.
+        if bytes.capacity() - bytes.len() < LITTLE {
+            bytes.reserve(USUAL);
+        }
         let before = bytes.len();
         rustix::io::read(&file, rustix::buffer::spare_capacity(&mut bytes))?;
         if bytes.len() == before {

@@ -24,7 +24,7 @@ def running():
     return subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
 def init_with_child(supervisor):
     # For less time than the supervisor waits for the log.
-    for _ in range(800):
+    for _ in range(600):
         for init in children(supervisor.pid):
             if children(init):
                 return init
@@ -98,6 +98,15 @@ fn g8_an_init_that_dies_meanwhile_takes_the_process_with_it() {
         assert!(outcome.stderr.contains(part), "{}", outcome.stderr);
     }
     assert!(!folder.has("ran"));
+}
+
+#[test]
+fn the_init_is_not_the_first_to_be_killed_meanwhile() {
+    let compare = r#"
+scores = [open(f"/proc/{process}/oom_score_adj").read() for process in ("self", init)]
+assert scores[0] == scores[1], scores
+"#;
+    held_up(&Folder::new(), &[], compare).expect_code(0);
 }
 
 #[test]

@@ -64,3 +64,25 @@ pub(crate) fn inside_with(folder: impl AsRef<Path>, flags: &[&str], script: &str
         .chain(command);
     ringfence().args(words).folder(folder).run()
 }
+
+/// Python that becomes its arguments under a filter of system calls. `code` is
+/// that filter, a list in Python of which `SETNS` and `SOCKET` may be numbers.
+pub(crate) fn under_filter(code: &str) -> String {
+    let begin = r#"
+import ctypes, os, platform, struct, sys
+LOAD, EQUAL, RETURN, ALLOW, ERRNO = 0x20, 0x15, 0x06, 0x7fff0000, 0x00050000
+SETNS, SOCKET = {"x86_64": (308, 41), "aarch64": (268, 198)}[platform.machine()]
+"#;
+    let end = r#"
+program = b"".join(struct.pack("HBBI", *line) for line in code)
+buffer = ctypes.create_string_buffer(program)
+class Filter(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+loaded = Filter(len(code), ctypes.addressof(buffer))
+assert libc.prctl(22, 2, ctypes.byref(loaded), 0, 0) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+"#;
+    format!("{begin}code = {code}{end}")
+}

@@ -31,6 +31,29 @@ impl ReadScope {
     }
 }
 
+/// How protected names are kept from being made.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum GuardMode {
+    /// Calls that make names are carried out by the init, which refuses protected ones at once.
+    Live,
+    /// Nothing is refused while the command runs; what must not be there is moved to quarantine
+    /// when it is over.
+    Sweep,
+}
+
+impl GuardMode {
+    /// The word used in files and tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Sweep => "sweep",
+        }
+    }
+}
+
 /// The merged filesystem rules.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -51,6 +74,8 @@ pub struct Filesystem {
     pub unprotect: Vec<Sourced<String>>,
     /// Files that show a placeholder instead of a secret.
     pub masked: Vec<Sourced<MaskedFile>>,
+    /// How protected names are kept from being made.
+    pub guard: Sourced<GuardMode>,
 }
 
 /// A file whose secret is replaced inside: the file as a whole, or the part that the credential's

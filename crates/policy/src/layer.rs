@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::audit::AuditLevel;
 use crate::credential::Credential;
-use crate::filesystem::{MaskedFile, ProtectedName, ReadScope};
+use crate::filesystem::{GuardMode, MaskedFile, ProtectedName, ReadScope};
 use crate::limits::Limits;
 use crate::note::Note;
 use crate::origin::{Authority, LayerKind, Origin, Sourced};
@@ -144,6 +144,8 @@ pub struct FilesystemLayer {
     pub unprotect: Vec<Sourced<String>>,
     /// Files that show a placeholder instead of a secret.
     pub masked: Vec<Sourced<MaskedFile>>,
+    /// How protected names are kept from being made.
+    pub guard: Option<Sourced<GuardMode>>,
 }
 
 /// Environment part of a layer.

@@ -39,7 +39,7 @@ pub use decide::{
     decide, explain, judges_paths,
 };
 pub use environment::{EnvError, Environment};
-pub use filesystem::{Filesystem, MaskedFile, ProtectedName, ReadScope};
+pub use filesystem::{Filesystem, GuardMode, MaskedFile, ProtectedName, ReadScope};
 pub use host::{
     Dialect, HOST_ALIAS, HostName, HostNameError, HostPattern, PatternError, Target, TargetError,
 };

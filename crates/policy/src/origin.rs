@@ -121,6 +121,15 @@ impl<T> Sourced<T> {
     }
 }
 
+impl<T> Sourced<Vec<T>> {
+    /// Each of several values that were written as one.
+    pub(crate) fn spread(self) -> impl Iterator<Item = Sourced<T>> {
+        let origin = self.origin;
+        let each = self.value.into_iter();
+        each.map(move |value| Sourced::new(value, origin.clone()))
+    }
+}
+
 impl<T> Deref for Sourced<T> {
     type Target = T;
 

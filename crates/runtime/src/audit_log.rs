@@ -14,7 +14,12 @@ const STATE_HOME: &str = "XDG_STATE_HOME";
 /// below `.local/state` in the home folder. As the specification wants it, a
 /// relative value counts as none.
 pub fn audit_folder(variable: &dyn Fn(&str) -> Option<OsString>, host: &Host) -> PathBuf {
-    user_folder(STATE_HOME, ".local/state", variable, host).join("ringfence/audit")
+    state_folder(variable, host).join("ringfence/audit")
+}
+
+/// Where programs keep their state.
+pub(crate) fn state_folder(variable: &dyn Fn(&str) -> Option<OsString>, host: &Host) -> PathBuf {
+    user_folder(STATE_HOME, ".local/state", variable, host)
 }
 
 /// The folder that the variable `name` names, or `usual` in the home folder.

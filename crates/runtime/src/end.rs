@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ringfence_audit::{RefusalKind, Refusals, Totals};
 use ringfence_sandbox::{
-    self as sandbox, Ended, HeldLimit, LayerState, LimitHit, LimitName, Observed, Running,
+    self as sandbox, Ended, HeldLimit, LayerState, LimitHit, LimitName, Observed, Running, Swept,
 };
 use ringfence_sys::Errno;
 use rustix::process::Signal;
@@ -99,6 +99,22 @@ impl End {
         let operation = refusal.operation.as_str();
         self.refusals
             .set_at_least(kind, operation, &refusal.subject, &refusal.rule, count);
+    }
+
+    /// Counts what a sweep found.
+    pub(crate) fn note_swept(&mut self, swept: &[Swept]) {
+        for found in swept {
+            let subject = found.path.display().to_string();
+            let (operation, rule) = match &found.moved_to {
+                Some(place) => (
+                    "quarantine",
+                    format!("{}; now {}", found.rule, place.display()),
+                ),
+                None => ("sweep", found.rule.clone()),
+            };
+            self.refusals
+                .count(RefusalKind::File, operation, &subject, &rule, 1);
+        }
     }
 
     pub(crate) fn report(

@@ -18,6 +18,7 @@ mod run;
 mod secrets;
 mod stand_in;
 mod supervise;
+mod sweeping;
 mod trust;
 
 pub use audit_log::audit_folder;
@@ -47,3 +48,4 @@ pub use secrets::{
     secret_folder, working_folder_layer,
 };
 pub use stand_in::StandInError;
+pub use sweeping::{SweepError, guard_folder};

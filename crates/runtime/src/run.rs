@@ -24,6 +24,7 @@ use crate::report::{AuditReport, Report};
 use crate::secrets::{Surroundings, WritablePlaces};
 use crate::stand_in::{StandInError, StandIns};
 use crate::supervise::Supervisor;
+use crate::sweeping::{Due, SweepError, sweep_after_others};
 
 /// Whether the command gets a terminal of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -63,6 +64,8 @@ pub struct RunRequest<'a> {
     pub egress: EgressRequest,
     /// Where it is recorded.
     pub audit: AuditRequest,
+    /// Where it is written down what is to be swept.
+    pub guard_folder: PathBuf,
 }
 
 /// Why nothing was run, or why a run has no known end.
@@ -80,6 +83,9 @@ pub enum RunError {
     /// The run cannot be recorded.
     #[error(transparent)]
     Evidence(#[from] EvidenceError),
+    /// It could not be swept.
+    #[error(transparent)]
+    Sweep(#[from] SweepError),
     /// A secret cannot be kept out.
     #[error(transparent)]
     StandIn(#[from] StandInError),
@@ -117,6 +123,7 @@ impl RunError {
             Self::Spawn(error) => error.code(),
             Self::Egress(error) => error.code(),
             Self::Evidence(error) => error.code(),
+            Self::Sweep(error) => error.code(),
             Self::StandIn(error) => error.code(),
             Self::StreamIsFolder { .. } => "stream-is-folder",
             Self::StreamIsSocket { .. } => "stream-is-socket",
@@ -147,6 +154,7 @@ impl RunError {
             Self::Spawn(error) => error.hint(),
             Self::Egress(error) => error.hint(),
             Self::Evidence(error) => error.hint(),
+            Self::Sweep(error) => error.hint(),
             Self::StandIn(error) => error.hint(),
             Self::StreamIsFolder { .. } => "redirect it from a file, or from /dev/null",
             Self::StreamIsSocket { .. } => "put a pipe in between: cat | ringfence run … | cat",
@@ -177,6 +185,11 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
         Some(setup) => (setup.wrap(request.command), setup.given()),
         None => (request.command, Vec::new()),
     };
+    let swept_before = sweep_after_others(
+        request.policy,
+        &request.working_folder,
+        &request.guard_folder,
+    );
     let plan = Plan::build(PlanRequest {
         policy: request.policy,
         host: request.host,
@@ -196,6 +209,7 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
         cradle: &request.cradle,
         stand_ins: stand_ins.variables,
     })?;
+    let due = Due::begin(&plan, &request.guard_folder, &evidence.run().to_string())?;
     // Before the command starts, so that no signal can come in between.
     let supervisor = Supervisor::prepare(deadline(request.policy, started))?;
     let placeholders = stand_ins.placeholders.clone();
@@ -220,21 +234,29 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
         begun: None,
     };
     let running = spawn(plan, &request.cradle, &mut start);
-    let (running, mut outlet) = start.finish(running)?;
+    let (running, mut outlet) = match start.finish(running) {
+        Ok(started) => started,
+        Err(error) => {
+            due.map(Due::drop_record);
+            return Err(error);
+        }
+    };
     let end = supervisor.attend(&running, arranged.outside, &evidence, outlet.as_deref_mut());
     if let Some(outlet) = outlet {
         outlet.close();
     }
-    let end = end.inspect_err(|error| {
-        evidence.abandon(match error {
-            _ if !running.has_begun() => NOT_STARTED,
-            RunError::Egress(_)
-            | RunError::Spawn(SpawnError::EnterNetwork(_) | SpawnError::Setup { .. }) => {
-                "network-failed"
-            }
-            _ => "init-died",
-        });
-    })?;
+    let mut end = match end {
+        Ok(end) => end,
+        Err(error) => {
+            evidence.abandon(unfinished(&error, &running));
+            // What is left of it is over with it.
+            drop(running);
+            due.map(Due::sweep);
+            return Err(error);
+        }
+    };
+    end.note_swept(&swept_before);
+    end.note_swept(&due.map(Due::sweep).unwrap_or_default());
     let duration = started.elapsed();
     ringfence_sys::give_way();
     let mut report = end.report(
@@ -250,6 +272,18 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
         report.lose_evidence();
     }
     Ok(report)
+}
+
+/// Why a run that is on record has no known end.
+fn unfinished(error: &RunError, running: &Running) -> &'static str {
+    match error {
+        _ if !running.has_begun() => NOT_STARTED,
+        RunError::Egress(_)
+        | RunError::Spawn(SpawnError::EnterNetwork(_) | SpawnError::Setup { .. }) => {
+            "network-failed"
+        }
+        _ => "init-died",
+    }
 }
 
 /// The standard streams, as the policy and the judge of calls have them.

@@ -6,14 +6,37 @@
 //! configuration that runs programs.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+
+use ringfence_sys::Errno;
+use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::view::FileId;
+
+/// A configuration file larger than this is taken as dangerous.
+const LARGEST_CONFIG: usize = 256 * 1024;
 
 /// Entries of a repository that decide which programs Git runs.
 pub(crate) const CONTROL_NAMES: [&str; 4] = ["config", "config.worktree", "commondir", "hooks"];
 
 /// The entry without which a folder is no repository to Git.
 pub(crate) const HEAD: &str = "HEAD";
+
+/// Whether an entry of this name, in lower case, decides which programs Git runs
+/// if its directory is a repository.
+pub(crate) fn is_control_name(name: &[u8]) -> bool {
+    CONTROL_NAMES
+        .iter()
+        .any(|control| control.as_bytes() == name)
+}
+
+/// Whether making this name, in lower case, may make a repository, or is about
+/// what one runs.
+pub(crate) fn is_telling_name(name: &[u8]) -> bool {
+    is_control_name(name) || matches!(name, b"head" | b".git" | b"worktrees" | b"modules")
+}
 
 /// The most folders that are remembered. Those beyond it count as old.
 const MOST_REMEMBERED: usize = 200_000;
@@ -48,41 +71,213 @@ impl Made {
 ///
 /// A list of what is harmless, because what runs programs grows with every
 /// release of Git; what cannot be read is taken as dangerous.
-pub(crate) fn dangerous_setting(text: &str) -> Option<String> {
-    let mut section = String::new();
+///
+/// `depth` is how far below its writable root the Git directory is: so far
+/// above it its work tree may be, as that of a submodule is.
+pub(crate) fn dangerous_setting(text: &str, depth: usize) -> Option<String> {
+    match settings(text) {
+        Ok(settings) => settings
+            .iter()
+            .find(|setting| !setting.is_harmless() && !setting.is_near_work_tree(depth))
+            .map(Setting::name),
+        Err(line) => Some(line),
+    }
+}
+
+/// The first setting by which `new` differs from `old`, the configuration of a
+/// repository that was there before, in more than harmless ones. A remote that
+/// was there keeps its addresses: what is pushed would go elsewhere.
+pub(crate) fn dangerous_change(old: &str, new: &str) -> Option<String> {
+    let (old, new) = match (settings(old), settings(new)) {
+        (Ok(old), Ok(new)) => (old, new),
+        (Err(line), _) | (_, Err(line)) => return Some(line),
+    };
+    let remotes: Vec<&str> = old
+        .iter()
+        .filter(|setting| setting.section == "remote")
+        .map(|setting| setting.subsection)
+        .collect();
+    let is_fixed = |setting: &&Setting<'_>| {
+        !setting.is_harmless()
+            || setting.is_push_target()
+            || (setting.is_address() && remotes.contains(&setting.subsection))
+    };
+    let before: Vec<_> = old.iter().filter(is_fixed).collect();
+    let after: Vec<_> = new.iter().filter(is_fixed).collect();
+    let changed = before.iter().zip(&after).find(|(one, other)| one != other);
+    let longer = if before.len() > after.len() {
+        &before
+    } else {
+        &after
+    };
+    let rest = longer.get(before.len().min(after.len()));
+    changed
+        .map(|(_, after)| *after)
+        .or(rest.copied())
+        .map(Setting::name)
+}
+
+/// A file that configuration has Git look for, as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Named {
+    /// A directory of hooks.
+    Hooks(PathBuf),
+    /// Further configuration.
+    Configuration(PathBuf),
+}
+
+/// Which files the text of a configuration file names.
+pub(crate) fn named_files(text: &str) -> Vec<Named> {
+    let settings = settings(text).unwrap_or_default();
+    let named = |setting: &Setting<'_>| {
+        let path = PathBuf::from(setting.value.trim_matches('"'));
+        match (setting.section.as_str(), setting.key.as_str()) {
+            ("core", "hookspath") => Some(Named::Hooks(path)),
+            ("include" | "includeif", "path") => Some(Named::Configuration(path)),
+            _ => None,
+        }
+    };
+    settings.iter().filter_map(named).collect()
+}
+
+/// The work tree that a configuration file names.
+pub(crate) fn work_tree(text: &str) -> Option<&str> {
+    let settings = settings(text).ok()?;
+    let mut trees = settings.iter().filter(|setting| setting.is_work_tree());
+    trees.next_back().map(|setting| setting.value)
+}
+
+/// Where a file in place of a Git directory says that it is.
+pub(crate) fn gitfile_target(text: &str) -> Option<&str> {
+    let target = text.strip_prefix("gitdir:")?.trim();
+    (!target.is_empty()).then_some(target)
+}
+
+/// The text of a plain file of ordinary size; `None` for anything else.
+pub(crate) fn read_text(directory: impl AsFd, name: &OsStr) -> Result<Option<String>, Errno> {
+    let bytes = read_plain(directory, name)?;
+    Ok(bytes.and_then(|bytes| String::from_utf8(bytes).ok()))
+}
+
+/// The bytes of a plain file of ordinary size; `None` for anything else.
+pub(crate) fn read_plain(directory: impl AsFd, name: &OsStr) -> Result<Option<Vec<u8>>, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match rustix::fs::openat(directory, name, flags, Mode::empty()) {
+        Ok(file) => file,
+        Err(Errno::LOOP | Errno::ACCESS | Errno::NXIO) => return Ok(None),
+        Err(errno) => return Err(errno),
+    };
+    read_whole(&file)
+}
+
+/// The same of an open file, from its beginning.
+pub(crate) fn read_whole(file: &OwnedFd) -> Result<Option<Vec<u8>>, Errno> {
+    let status = rustix::fs::fstat(file)?;
+    if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
+        return Ok(None);
+    }
+    let mut bytes = vec![0; LARGEST_CONFIG + 1];
+    let mut length = 0;
+    while length < bytes.len() {
+        match rustix::io::pread(file, &mut bytes[length..], length as u64)? {
+            0 => break,
+            read => length += read,
+        }
+    }
+    bytes.truncate(length);
+    Ok((length <= LARGEST_CONFIG).then_some(bytes))
+}
+
+/// One setting of a configuration file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Setting<'a> {
+    /// In lower case.
+    section: String,
+    /// As it was written, quotes and all.
+    subsection: &'a str,
+    /// In lower case.
+    key: String,
+    value: &'a str,
+}
+
+impl Setting<'_> {
+    fn name(&self) -> String {
+        format!("{}.{}", self.section, self.key)
+    }
+
+    fn is_harmless(&self) -> bool {
+        is_harmless(&self.section, &self.key, self.value)
+    }
+
+    fn is_work_tree(&self) -> bool {
+        (self.section.as_str(), self.key.as_str()) == ("core", "worktree")
+    }
+
+    /// A work tree at most `depth` directories above its Git directory, and
+    /// below that.
+    fn is_near_work_tree(&self, depth: usize) -> bool {
+        let above = self.value.split('/').take_while(|part| *part == "..");
+        let above = above.count();
+        let mut below = self.value.split('/').skip(above).peekable();
+        self.is_work_tree()
+            && (1..=depth).contains(&above)
+            && below.peek().is_some()
+            && below.all(|part| !matches!(part, "" | "." | "..") && !part.starts_with(['~', '"']))
+    }
+
+    /// Where something is fetched from or pushed to.
+    fn is_address(&self) -> bool {
+        self.section == "remote" && matches!(self.key.as_str(), "url" | "pushurl")
+    }
+
+    /// Which remote is pushed to when nothing is said.
+    fn is_push_target(&self) -> bool {
+        matches!(
+            (self.section.as_str(), self.key.as_str()),
+            ("branch", "pushremote") | ("remote", "pushdefault")
+        )
+    }
+}
+
+/// The settings of a text, or the first line that cannot be read.
+fn settings(text: &str) -> Result<Vec<Setting<'_>>, String> {
+    let mut settings = Vec::new();
+    let (mut section, mut subsection) = (String::new(), "");
     for line in text.lines() {
         let line = line.trim_start_matches('\u{feff}').trim();
         // Git never writes a continued line, and readers disagree on which
         // lines continue (a backslash inside a comment does not).
         if line.ends_with('\\') {
-            return Some(line.to_owned());
+            return Err(line.to_owned());
         }
         if line.is_empty() || line.starts_with(['#', ';']) {
             continue;
         }
         let setting = match line.strip_prefix('[') {
-            Some(header) => match section_name(header) {
-                Some((name, rest)) => {
-                    section = name;
-                    rest.trim()
-                }
-                None => return Some(line.to_owned()),
-            },
+            Some(header) => {
+                let rest;
+                (section, subsection, rest) =
+                    section_name(header).ok_or_else(|| line.to_owned())?;
+                rest.trim()
+            }
             None => line,
         };
         if setting.is_empty() || setting.starts_with(['#', ';']) {
             continue;
         }
         let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
-        if !is_harmless(&section, key.trim(), value.trim()) {
-            return Some(format!("{section}.{}", key.trim()));
-        }
+        settings.push(Setting {
+            section: section.clone(),
+            subsection,
+            key: key.trim().to_ascii_lowercase(),
+            value: value.trim(),
+        });
     }
-    None
+    Ok(settings)
 }
 
-/// The lower-case section, without its subsection, and what follows it.
-fn section_name(header: &str) -> Option<(String, &str)> {
+/// The lower-case section, its subsection, and what follows it.
+fn section_name(header: &str) -> Option<(String, &str, &str)> {
     let mut quoted = false;
     let mut escaped = false;
     for (at, character) in header.char_indices() {
@@ -91,11 +286,15 @@ fn section_name(header: &str) -> Option<(String, &str)> {
             '\\' if quoted => escaped = true,
             '"' => quoted = !quoted,
             ']' if !quoted => {
-                let name: String = header[..at]
-                    .chars()
-                    .take_while(|c| c.is_ascii_alphanumeric() || *c == '-')
-                    .collect();
-                return Some((name.to_ascii_lowercase(), &header[at + 1..]));
+                let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-';
+                let inside = &header[..at];
+                let end = inside.find(|c| !is_name(c)).unwrap_or(inside.len());
+                let (name, subsection) = inside.split_at(end);
+                return Some((
+                    name.to_ascii_lowercase(),
+                    subsection.trim(),
+                    &header[at + 1..],
+                ));
             }
             _ => {}
         }
@@ -104,12 +303,11 @@ fn section_name(header: &str) -> Option<(String, &str)> {
 }
 
 fn is_harmless(section: &str, key: &str, value: &str) -> bool {
-    let key = key.to_ascii_lowercase();
     let is_name = key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
     if !is_name || value.contains('\\') {
         return false;
     }
-    match (section, key.as_str()) {
+    match (section, key) {
         ("remote", "url" | "pushurl") | ("submodule", "url") => is_plain_url(value),
         ("submodule", "update") => matches!(value, "checkout" | "rebase" | "merge" | "none"),
         (section, key) => HARMLESS
@@ -216,14 +414,14 @@ mod tests {
         let text = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\
             [remote \"origin\"]\n\turl = https://git.example.org/a.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n\
             [branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n[user]\n\tname = A\n\temail = a@example.org\n";
-        assert_eq!(dangerous_setting(text), None);
+        assert_eq!(dangerous_setting(text, 3), None);
     }
 
     #[test]
     fn g4_settings_that_run_programs_are_found() {
         for (text, expected) in [
             ("[core]\n fsmonitor = ./x", "core.fsmonitor"),
-            ("[CORE] hooksPath=evil", "core.hooksPath"),
+            ("[CORE] hooksPath=evil", "core.hookspath"),
             ("[core]\nfilemode=true\n[alias]\nst = !x", "alias.st"),
             ("[include]\npath = /tmp/x", "include.path"),
             ("[includeIf \"gitdir:a]b\"]\npath = x", "includeif.path"),
@@ -234,14 +432,18 @@ mod tests {
             ("[diff] external = x", "diff.external"),
             ("[pager] log = x", "pager.log"),
         ] {
-            assert_eq!(dangerous_setting(text).as_deref(), Some(expected), "{text}");
+            assert_eq!(
+                dangerous_setting(text, 3).as_deref(),
+                Some(expected),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn what_cannot_be_read_is_dangerous() {
-        assert!(dangerous_setting("[core\nfsmonitor = x").is_some());
-        assert!(dangerous_setting("[core]\nfilemode = true # \\\nfsmonitor = x").is_some());
+        assert!(dangerous_setting("[core\nfsmonitor = x", 3).is_some());
+        assert!(dangerous_setting("[core]\nfilemode = true # \\\nfsmonitor = x", 3).is_some());
     }
 
     #[test]
@@ -252,7 +454,84 @@ mod tests {
             "[core]\nworktree = /",
             "[core]\nfilemode = tr\\ue",
         ] {
-            assert!(dangerous_setting(text).is_some(), "{text}");
+            assert!(dangerous_setting(text, 3).is_some(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_work_tree_stays_in_the_root_of_its_repository() {
+        let text = |value: &str| format!("[core]\n\tworktree = {value}\n");
+        for (value, depth, is_fine) in [
+            ("../../../sub", 3, true),
+            ("../../../a/b", 3, true),
+            ("../../../sub", 2, false),
+            ("../../..", 3, false),
+            ("../a/../../../x", 3, false),
+            ("/home/u", 3, false),
+            ("sub", 3, false),
+            ("../~", 3, false),
+        ] {
+            let text = text(value);
+            assert_eq!(
+                dangerous_setting(&text, depth).is_none(),
+                is_fine,
+                "{value}"
+            );
+            assert_eq!(work_tree(&text), Some(value));
+        }
+    }
+
+    #[test]
+    fn g4_in_an_old_repository_only_harmless_settings_change() {
+        let old = "[core]\n\tbare = false\n\tfsmonitor = own\n[alias]\n\tst = status\n\
+            [remote \"origin\"]\n\turl = https://git.example.org/a\n";
+        let with = |more: &str| format!("{old}{more}");
+        for more in [
+            "",
+            "[user]\n\temail = a@example.org\n",
+            "[remote \"fork\"]\n\turl = https://git.example.org/b\n\tfetch = +refs/heads/*:refs/remotes/fork/*\n",
+            "[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n",
+            "[submodule \"s\"]\n\turl = https://git.example.org/s\n\tactive = true\n",
+        ] {
+            assert_eq!(dangerous_change(old, &with(more)), None, "{more}");
+            assert_eq!(
+                dangerous_change(&with(more), old).is_some(),
+                more.contains("fork")
+            );
+        }
+        for (new, setting) in [
+            (with("[core]\n\tsshCommand = x\n"), "core.sshcommand"),
+            (
+                with("[remote \"origin\"]\n\tpushurl = https://evil.example.org\n"),
+                "remote.pushurl",
+            ),
+            (
+                with("[branch \"main\"]\n\tpushRemote = fork\n"),
+                "branch.pushremote",
+            ),
+            (old.replace("own", "other"), "core.fsmonitor"),
+            (old.replace("git.example", "evil.example"), "remote.url"),
+            (old.replace("\tst = status\n", ""), "alias.st"),
+        ] {
+            assert!(dangerous_change(old, &new).is_some(), "{new}");
+            if !new.contains("evil.example.org/a") && new.len() > old.len() {
+                assert_eq!(dangerous_change(old, &new).as_deref(), Some(setting));
+            }
+        }
+    }
+
+    #[test]
+    fn files_that_configuration_names_are_known() {
+        let text = "[core]\nhooksPath = .husky\n[include]\npath = ../more\n[user]\nname = x\n";
+        let named = [
+            Named::Hooks(".husky".into()),
+            Named::Configuration("../more".into()),
+        ];
+        assert_eq!(named_files(text), named);
+        assert_eq!(
+            gitfile_target("gitdir: ../.git/modules/s\n"),
+            Some("../.git/modules/s")
+        );
+        assert_eq!(gitfile_target("gitdir:\n"), None);
     }
 }

@@ -1,13 +1,39 @@
 //! Names that must not be made or changed below a writable root, at any depth.
 //!
-//! Pure text: it is given whole, already resolved paths. Whether a repository
-//! is old or new is the business of [`crate::git`].
+//! Pure text: it is given whole, already resolved paths, and asked about the
+//! directories that the run made itself, in which names are free. Whether a
+//! repository is old or new is the business of [`crate::git`].
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
+
+use crate::git;
+use crate::survey::Survey;
+use crate::view::FileId;
+
+/// Directories of dependencies and caches: what is in them came from elsewhere
+/// and is made anew by tools, so only Git's control files count there.
+pub(crate) const DEPENDENCIES: [&str; 15] = [
+    "node_modules",
+    "bower_components",
+    "target",
+    "vendor",
+    ".venv",
+    "venv",
+    "__pycache__",
+    ".tox",
+    ".nox",
+    ".gradle",
+    ".terraform",
+    ".cache",
+    ".pnpm-store",
+    ".yarn",
+    "Pods",
+];
 
 /// What may not be touched.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +47,7 @@ pub(crate) struct Guard {
     /// Whether hooks, and whether configuration, of repositories is guarded.
     git_hooks: bool,
     git_config: bool,
+    survey: Survey,
 }
 
 /// By the first component, in lower case: the components that follow it.
@@ -33,6 +60,14 @@ pub(crate) enum GuardRule {
     Name(String),
     /// The policy denies writing it.
     Denied,
+}
+
+/// A directory on the way to a path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct On<'a> {
+    pub(crate) directory: &'a Path,
+    /// How many components of the path follow it, less one.
+    pub(crate) above: usize,
 }
 
 impl Guard {
@@ -57,12 +92,18 @@ impl Guard {
             patterns,
             git_hooks: true,
             git_config: true,
+            survey: Survey::default(),
         })
     }
 
-    /// The writable folders of the host.
+    /// The writable directories of the host.
     pub(crate) fn roots(&self) -> &[PathBuf] {
         &self.roots
+    }
+
+    /// The protected names.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
     }
 
     /// Says whether hooks and configuration of Git repositories are guarded.
@@ -72,7 +113,26 @@ impl Guard {
         self
     }
 
-    /// Whether `name`, an entry of a Git folder, is guarded in old repositories.
+    /// Adds what was there before the start. Where links of protected names
+    /// lead is denied from then on.
+    #[must_use]
+    pub(crate) fn with_survey(mut self, survey: Survey) -> Self {
+        self.denied.extend(survey.led_to.iter().cloned());
+        self.survey = survey;
+        self
+    }
+
+    /// What was there before the start.
+    pub(crate) fn survey(&self) -> &Survey {
+        &self.survey
+    }
+
+    /// Whether any of Git's control files is guarded.
+    pub(crate) fn guards_git(&self) -> bool {
+        self.git_hooks || self.git_config
+    }
+
+    /// Whether `name`, an entry of a Git directory, is guarded.
     pub(crate) fn guards_git_entry(&self, name: &str) -> bool {
         if name.eq_ignore_ascii_case("config") {
             self.git_config
@@ -81,40 +141,101 @@ impl Guard {
         }
     }
 
-    /// The rule that keeps `path` from being made, changed or removed.
-    pub(crate) fn rule_for(&self, path: &Path) -> Option<GuardRule> {
+    /// Whether a Git directory was there before the start.
+    pub(crate) fn is_old_repository(&self, directory: FileId) -> bool {
+        self.survey.repositories.contains(&directory)
+    }
+
+    /// The rule that keeps `path` from being made, changed or removed. Names
+    /// are free in a directory for which `is_free` holds.
+    pub(crate) fn rule_for(
+        &self,
+        path: &Path,
+        is_free: &dyn Fn(On<'_>) -> bool,
+    ) -> Option<GuardRule> {
         if self.denied.iter().any(|denied| path.starts_with(denied)) || self.patterns.is_match(path)
         {
             return Some(GuardRule::Denied);
         }
-        let components = self.guarded_components(path)?;
-        (0..components.len()).find_map(|at| {
-            self.sequels(&components[at])
-                .find(|sequel| components[at + 1..].starts_with(sequel))
-                .map(|sequel| GuardRule::Name(join(&components[at], sequel)))
+        let below = self.below_root(path)?;
+        (0..below.components.len()).find_map(|at| {
+            let sequel = self
+                .sequels(&below.components[at])
+                .find(|sequel| below.components[at + 1..].starts_with(sequel))?;
+            let is_guarded = !below.is_free(at, path, is_free);
+            is_guarded.then(|| GuardRule::Name(join(&below.components[at], sequel)))
         })
     }
 
     /// For a path that would complete a guarded name if the right things were
     /// below it: those things. (`.claude` gives `commands` and others.)
-    pub(crate) fn completions(&self, path: &Path) -> Vec<PathBuf> {
-        let denied = self
-            .denied
-            .iter()
-            .filter_map(|denied| denied.strip_prefix(path).ok());
-        let mut completions: Vec<PathBuf> = denied.map(Path::to_path_buf).collect();
-        let Some(components) = self.guarded_components(path) else {
+    pub(crate) fn completions(
+        &self,
+        path: &Path,
+        is_free: &dyn Fn(On<'_>) -> bool,
+    ) -> Vec<PathBuf> {
+        let denied = self.denied_below(path).map(Path::to_path_buf);
+        denied.chain(self.begun_names(path, is_free)).collect()
+    }
+
+    fn denied_below(&self, path: &Path) -> impl Iterator<Item = &Path> {
+        let denied = self.denied.iter();
+        denied.filter_map(move |denied| denied.strip_prefix(path).ok())
+    }
+
+    /// What would complete protected names below `path`.
+    fn begun_names(&self, path: &Path, is_free: &dyn Fn(On<'_>) -> bool) -> Vec<PathBuf> {
+        let mut completions = Vec::new();
+        let Some(below) = self.below_root(path) else {
             return completions;
         };
-        for at in 0..components.len() {
-            let tail = &components[at + 1..];
-            for sequel in self.sequels(&components[at]) {
-                if sequel.len() > tail.len() && sequel.starts_with(tail) {
-                    completions.push(as_path(&sequel[tail.len()..]));
-                }
+        for at in 0..below.components.len() {
+            let tail = &below.components[at + 1..];
+            let mut begun: Vec<_> = self
+                .sequels(&below.components[at])
+                .filter(|sequel| sequel.len() > tail.len() && sequel.starts_with(tail))
+                .collect();
+            if !begun.is_empty() && below.is_free(at, path, is_free) {
+                begun.clear();
             }
+            completions.extend(begun.iter().map(|sequel| as_path(&sequel[tail.len()..])));
         }
         completions
+    }
+
+    /// For a directory in which making an ordinary name concerns no rule,
+    /// whoever made it: the entries of it that are not ordinary. Neither it
+    /// nor a directory around it has a name that a rule is about.
+    pub(crate) fn exceptions(&self, directory: &Path) -> Option<Vec<OsString>> {
+        let nowhere_free = |_: On<'_>| false;
+        let below = self.below_root(directory);
+        let mut components = below.iter().flat_map(|below| &below.components);
+        if !self.patterns.is_empty()
+            || components.any(|name| git::is_control_name(name))
+            || self.rule_for(directory, &nowhere_free).is_some()
+            || !self.begun_names(directory, &nowhere_free).is_empty()
+        {
+            return None;
+        }
+        let denied = self.denied_below(directory).map(first_of);
+        Some(denied.collect())
+    }
+
+    /// Whether no rule is about a path that ends in this name, in a directory
+    /// that is ordinary.
+    pub(crate) fn is_ordinary_name(&self, name: &[u8]) -> bool {
+        let mut lower = [0; 64];
+        // No name of ours is longer.
+        let Some(lower) = lower.get_mut(..name.len()) else {
+            return !self.has_long_names();
+        };
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        !git::is_telling_name(lower) && !self.table().contains_key(&*lower)
+    }
+
+    fn has_long_names(&self) -> bool {
+        self.table().keys().any(|name| name.len() > 64)
     }
 
     /// Whether any pattern is guarded, so that what is moved must be walked.
@@ -122,20 +243,54 @@ impl Guard {
         !self.patterns.is_empty()
     }
 
-    fn sequels(&self, first: &[u8]) -> impl Iterator<Item = &Vec<Vec<u8>>> {
-        let table = self.table.get_or_init(|| table_of(&self.names));
-        table.get(first).into_iter().flatten()
+    /// The components that complete a name which begins with `first`, in lower
+    /// case.
+    pub(crate) fn sequels(&self, first: &[u8]) -> impl Iterator<Item = &Vec<Vec<u8>>> {
+        self.table().get(first).into_iter().flatten()
     }
 
-    /// The components of `path` below the deepest root it is in, lower case.
-    fn guarded_components(&self, path: &Path) -> Option<Vec<Vec<u8>>> {
+    fn table(&self) -> &NameTable {
+        self.table.get_or_init(|| table_of(&self.names))
+    }
+
+    fn below_root(&self, path: &Path) -> Option<Below> {
         let root = self
             .roots
             .iter()
             .filter(|root| path.starts_with(root))
             .max_by_key(|root| root.as_os_str().len())?;
         let below = path.strip_prefix(root).ok()?;
-        Some(below.components().filter_map(lower_case).collect())
+        let components: Vec<_> = below.components().filter_map(lower_case).collect();
+        let first_free = components.iter().position(|name| is_dependency(name));
+        Some(Below {
+            components,
+            first_free,
+        })
+    }
+}
+
+/// Whether a directory of this name holds dependencies or a cache.
+pub(crate) fn is_dependency(name: &[u8]) -> bool {
+    DEPENDENCIES.iter().any(|known| known.as_bytes() == name)
+}
+
+/// A path below the deepest root it is in.
+struct Below {
+    /// In lower case.
+    components: Vec<Vec<u8>>,
+    /// The first that is a directory of dependencies.
+    first_free: Option<usize>,
+}
+
+impl Below {
+    /// Whether names are free in the directory that holds component `at`.
+    fn is_free(&self, at: usize, path: &Path, is_free: &dyn Fn(On<'_>) -> bool) -> bool {
+        if self.first_free.is_some_and(|first| first < at) {
+            return true;
+        }
+        let above = self.components.len() - 1 - at;
+        let directory = path.ancestors().nth(above + 1);
+        directory.is_some_and(|directory| is_free(On { directory, above }))
     }
 }
 
@@ -172,6 +327,11 @@ fn join(first: &[u8], sequel: &[Vec<u8>]) -> String {
     as_path(&path).display().to_string()
 }
 
+fn first_of(path: &Path) -> OsString {
+    let first = path.components().next();
+    first.map_or_else(OsString::new, |first| first.as_os_str().to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,27 +347,21 @@ mod tests {
         .unwrap()
     }
 
-    fn name(text: &str) -> GuardRule {
-        GuardRule::Name(text.into())
+    fn rule(path: &str) -> Option<GuardRule> {
+        guard().rule_for(Path::new(path), &|_| false)
+    }
+
+    fn name(text: &str) -> Option<GuardRule> {
+        Some(GuardRule::Name(text.into()))
     }
 
     #[test]
     fn g4_names_are_guarded_at_any_depth_and_in_any_case() {
         for path in ["/w/.bashrc", "/w/a/b/.bashrc", "/w/.BashRC", "/w/.bashrc/x"] {
-            assert_eq!(
-                guard().rule_for(Path::new(path)),
-                Some(name(".bashrc")),
-                "{path}"
-            );
+            assert_eq!(rule(path), name(".bashrc"), "{path}");
         }
-        assert_eq!(
-            guard().rule_for(Path::new("/w/s/.vscode/a.json")),
-            Some(name(".vscode"))
-        );
-        assert_eq!(
-            guard().rule_for(Path::new("/w/.claude/commands/x")),
-            Some(name(".claude/commands"))
-        );
+        assert_eq!(rule("/w/s/.vscode/a.json"), name(".vscode"));
+        assert_eq!(rule("/w/.claude/commands/x"), name(".claude/commands"));
     }
 
     #[test]
@@ -218,31 +372,68 @@ mod tests {
             "/w/.claude",
             "/tmp/.bashrc",
             "/w/commands",
+            "/w/node_modules/a/.vscode/x",
+            "/w/a/vendor/.bashrc",
         ] {
-            assert_eq!(guard().rule_for(Path::new(path)), None, "{path}");
+            assert_eq!(rule(path), None, "{path}");
         }
     }
 
     #[test]
+    fn g4_names_are_free_only_where_their_own_directory_is() {
+        let made = |on: On<'_>| on.directory.starts_with("/w/new");
+        let rule = |path: &str| guard().rule_for(Path::new(path), &made);
+        assert_eq!(rule("/w/new/.vscode/a"), None);
+        assert_eq!(rule("/w/new/.claude/commands"), None);
+        assert_eq!(rule("/w/old/.vscode"), name(".vscode"));
+        // Made by the run, but its name begins in a directory that was there.
+        let made = |on: On<'_>| on.directory.starts_with("/w/.claude");
+        let rule = guard().rule_for(Path::new("/w/.claude/commands"), &made);
+        assert_eq!(rule, name(".claude/commands"));
+        let completions = guard().completions(Path::new("/w/.claude"), &made);
+        assert_eq!(completions, [PathBuf::from("commands")]);
+    }
+
+    #[test]
     fn a_root_named_by_the_operator_is_not_guarded_by_its_own_name() {
-        assert_eq!(guard().rule_for(Path::new("/w/.vscode/deep/x")), None);
+        assert_eq!(rule("/w/.vscode/deep/x"), None);
     }
 
     #[test]
     fn denied_paths_and_patterns_hold() {
         for path in ["/w/secret", "/w/secret/x", "/w/a/b.lock"] {
-            assert_eq!(
-                guard().rule_for(Path::new(path)),
-                Some(GuardRule::Denied),
-                "{path}"
-            );
+            assert_eq!(rule(path), Some(GuardRule::Denied), "{path}");
         }
     }
 
     #[test]
     fn completions_name_what_must_not_be_below() {
-        let completions = guard().completions(Path::new("/w/x/.claude"));
-        assert_eq!(completions, [PathBuf::from("commands")]);
-        assert!(guard().completions(Path::new("/w/x")).is_empty());
+        let completions = |path: &str| guard().completions(Path::new(path), &|_| false);
+        assert_eq!(completions("/w/x/.claude"), [PathBuf::from("commands")]);
+        assert!(completions("/w/x").is_empty());
+    }
+
+    #[test]
+    fn ordinary_places_and_names_concern_no_rule() {
+        let names = [".bashrc", ".claude/commands"].map(String::from);
+        let guard = Guard::new(vec!["/w".into()], names, vec!["/w/a/secret".into()], &[]).unwrap();
+        let exceptions = |path: &str| guard.exceptions(Path::new(path));
+        for path in ["/w/src", "/w/.git/objects/ab", "/elsewhere/.claude"] {
+            assert_eq!(exceptions(path), Some(Vec::new()), "{path}");
+        }
+        assert_eq!(exceptions("/w/a"), Some(vec!["secret".into()]));
+        assert_eq!(exceptions("/w"), Some(vec!["a".into()]));
+        for path in [
+            "/w/.claude",
+            "/w/.git/hooks",
+            "/w/a/secret",
+            "/w/x/config/y",
+        ] {
+            assert_eq!(exceptions(path), None, "{path}");
+        }
+        assert!(guard.is_ordinary_name(b"main.rs"));
+        for name in [".bashrc", ".BASHRC", ".claude", "config", "HEAD", ".Git"] {
+            assert!(!guard.is_ordinary_name(name.as_bytes()), "{name}");
+        }
     }
 }

@@ -9,6 +9,7 @@ mod cradle;
 mod environment;
 mod git;
 mod guard;
+mod guarding;
 mod host;
 mod judge;
 mod limits;
@@ -20,12 +21,15 @@ mod observation;
 mod plan;
 mod proxy;
 mod sensitive;
+mod survey;
+mod sweep;
 mod trust;
 mod view;
 mod wire;
 mod within;
 
 pub use cradle::Cradle;
+pub use guarding::Guarding;
 pub use host::{Host, HostError};
 pub use judge::Judge;
 pub use limits::{HeldLimit, LimitHit, LimitName, Mechanism, Unheld, Usage, limit_mechanisms};
@@ -37,6 +41,7 @@ pub use plan::{
     PlanRequest, ServedFrom, Stream, Weaker,
 };
 pub use proxy::ProxyUser;
+pub use sweep::{SweepRecord, Sweeper, Swept};
 pub use trust::{JAVA_PASSWORD, Trust, TrustPlan};
 pub use view::ViewError;
 pub use wire::{Ended, Event, Operation, Refusal, RefusalKind, Step};

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_policy::{AuditLevel, Policy, Resolved};
+use ringfence_policy::{AuditLevel, GuardMode, Policy, Resolved};
 use rustix::termios::Winsize;
 use serde::{Deserialize, Serialize};
 
@@ -40,13 +40,15 @@ pub use self::own::GivenFile;
 use crate::cradle::Cradle;
 use crate::environment::{self, Identity};
 use crate::guard::Guard;
+use crate::guarding::Guarding;
 use crate::host::Host;
 use crate::judge::Judge;
 use crate::limits::LimitPlan;
 use crate::mount_table::MountTable;
-use crate::native::Prepared;
+use crate::native::{Prepared, Watch};
 use crate::proxy::{self, ProxyUser};
 use crate::sensitive::SensitivePlaces;
+use crate::sweep::Sweeper;
 use crate::trust::{self, TrustPlan};
 use crate::view::View;
 
@@ -185,7 +187,9 @@ impl Layer {
 pub struct Plan {
     ids: Ids,
     view: View,
-    guard: Guard,
+    guard: Arc<Guard>,
+    guarding: Guarding,
+    watch: Watch,
     network: NetworkPlan,
     late: LateFiles,
     landlock: Option<Grants>,
@@ -221,8 +225,8 @@ impl Plan {
         let mounts = MountTable::read();
         // Waited for at the end. When something else fails, what was made there
         // is gone again.
-        let aside = Aside::start(&request, level, &mounts);
-        let files = files::survey(
+        let aside = Aside::start(&request, &mounts);
+        let mut files = files::survey(
             policy.filesystem(),
             request.host,
             request.working_folder,
@@ -230,6 +234,15 @@ impl Plan {
             request.judge,
         )?;
         let guard = files.guard(policy.filesystem())?;
+        let guard = match request.judge {
+            Judge::Init => files.freeze(guard),
+            Judge::Nobody => guard,
+        };
+        let guarding = choose_guarding(policy, level, &guard);
+        let watch = Watch::new(guarding, has_file_stream(&request.streams));
+        let has_terminal = wants_terminal(&request.streams);
+        let prepared =
+            Prepared::new(level, request.judge, watch, has_terminal).map_err(PlanError::Filters)?;
         let sensitive = files.sensitive(policy.filesystem());
         let identity = Identity {
             home: &request.host.home,
@@ -265,7 +278,7 @@ impl Plan {
         );
         let paths = made.iter().map(|overlay| overlay.path.clone()).collect();
         let view = layout::view(&files, &ids, request.host, &mounts, made)?;
-        let (limits, prepared) = aside.finish()?;
+        let limits = aside.finish()?;
         let limits = limits.judged_by(request.judge);
         // The plan is made.
         request.cradle.wake();
@@ -278,7 +291,9 @@ impl Plan {
             working_folder: files.working_folder.clone(),
             landlock: (request.host.landlock_abi > 0).then(|| Grants::new(files, paths)),
             ids,
-            guard,
+            guard: Arc::new(guard),
+            guarding,
+            watch,
             command: request.command,
             streams: request.streams,
             terminal_size: request.terminal_size,
@@ -341,9 +356,15 @@ impl Plan {
     }
 
     fn protection(&self) -> &'static str {
-        match self.judge {
-            Judge::Init => "read-only mounts, and calls carried out by the init",
-            Judge::Nobody => "nothing of the host is writable",
+        match (self.judge, self.guarding) {
+            (Judge::Init, Guarding::Full) => {
+                "read-only mounts, every call that changes names carried out by the init, and a sweep"
+            }
+            (Judge::Init, Guarding::Live) => {
+                "read-only mounts, calls that make names carried out by the init, and a sweep"
+            }
+            (Judge::Init, Guarding::Sweep) => "read-only mounts, and a sweep",
+            (Judge::Nobody, _) => "nothing of the host is writable",
         }
     }
 
@@ -366,6 +387,22 @@ impl Plan {
 
     pub(crate) fn guard(&self) -> &Guard {
         &self.guard
+    }
+
+    /// What looks at the writable directories when the run is over.
+    pub fn sweeper(&self) -> Option<Sweeper> {
+        let is_needed = self.judge == Judge::Init && !self.guard.roots().is_empty();
+        is_needed.then(|| Sweeper::new(Arc::clone(&self.guard)))
+    }
+
+    /// How closely names are watched.
+    pub(crate) fn guarding(&self) -> Guarding {
+        self.guarding
+    }
+
+    /// Which calls reach the init.
+    pub(crate) fn watch(&self) -> Watch {
+        self.watch
     }
 
     /// The places of the host that the policy makes writable, without links,
@@ -474,6 +511,44 @@ fn current_umask() -> u32 {
 fn wants_terminal(streams: &[Stream; 3]) -> bool {
     let is_terminal = |stream: &Stream| matches!(stream, Stream::Terminal);
     streams.iter().any(is_terminal)
+}
+
+/// As closely as is needed: storage that is counted and calls that are recorded
+/// have to be seen, and what was not surveyed has to be guarded call by call.
+fn choose_guarding(policy: &Resolved<Policy>, level: AuditLevel, guard: &Guard) -> Guarding {
+    let is_counted = policy.limits().disk.is_some();
+    if is_counted
+        || level >= AuditLevel::Security
+        || guard.has_patterns()
+        || !guard.survey().is_complete
+    {
+        return Guarding::Full;
+    }
+    match policy.filesystem().guard.value {
+        GuardMode::Live => Guarding::Live,
+        GuardMode::Sweep => Guarding::Sweep,
+    }
+}
+
+/// Whether a file of the host is handed in, whose mode is not the sandbox's to
+/// change.
+fn has_file_stream(streams: &[Stream; 3]) -> bool {
+    let own = [
+        rustix::stdio::stdin(),
+        rustix::stdio::stdout(),
+        rustix::stdio::stderr(),
+    ];
+    let is_file = |fd: BorrowedFd<'_>| {
+        rustix::fs::fstat(fd).is_ok_and(|status| {
+            rustix::fs::FileType::from_raw_mode(status.st_mode) == rustix::fs::FileType::RegularFile
+        })
+    };
+    let given = |(stream, own): (&Stream, BorrowedFd<'_>)| match stream {
+        Stream::Keep => is_file(own),
+        Stream::Terminal => false,
+        Stream::Given(fd) => is_file(fd.as_fd()),
+    };
+    streams.iter().zip(own).any(given)
 }
 
 fn planned_network(request: &PlanRequest<'_>) -> NetworkPlan {

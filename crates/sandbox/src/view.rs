@@ -29,6 +29,10 @@ pub(crate) struct FileId {
 }
 
 impl FileId {
+    pub(crate) fn new(device: u64, inode: u64) -> Self {
+        Self { device, inode }
+    }
+
     pub(crate) fn of_stat(stat: &rustix::fs::Stat) -> Self {
         Self {
             device: stat.st_dev,

@@ -185,6 +185,7 @@ fn start(arguments: RunArgs, cradle: Option<Cradle>) -> Result<Report, Failure> 
             folder: scope.here.audit_folder,
             observer: None,
         },
+        guard_folder: scope.here.guard_folder,
     })
     .map_err(with_examination)?;
     if let Some(record) = record {

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use ringfence_policy::srt_settings::SrtParentProxy;
 use ringfence_policy::{
-    AuditLevel, Credential, FlagLayer, Layer, PathContext, Policy, Resolved, Sourced,
+    AuditLevel, Credential, FlagLayer, GuardMode, Layer, PathContext, Policy, Resolved, Sourced,
 };
 use ringfence_runtime::{
     Approvals, KitInputs, KitReference, KitSetup, PolicyInputs, Sources, WORKING_FOLDER_FILE,
-    approvals_folder, audit_folder, authority_files, kit_cache_folder, secret_folder,
+    approvals_folder, audit_folder, authority_files, guard_folder, kit_cache_folder, secret_folder,
     working_folder_layer,
 };
 use ringfence_sandbox::Host;
@@ -64,6 +64,15 @@ pub(crate) struct ScopeArgs {
     /// Hide a place
     #[arg(long, value_name = "PATH")]
     hide: Vec<String>,
+    /// Protect a further name in writable folders; `ci` for definitions of continuous integration
+    #[arg(long, value_name = "NAME")]
+    protect: Vec<String>,
+    /// Let a protected name be written, such as .vscode or .git/hooks
+    #[arg(long, value_name = "NAME")]
+    unprotect: Vec<String>,
+    /// How protected names are guarded [default: live]
+    #[arg(long, value_name = "MODE")]
+    guard: Option<GuardWord>,
     /// Set a variable inside
     #[arg(long, value_name = "NAME=VALUE")]
     env: Vec<String>,
@@ -78,6 +87,24 @@ pub(crate) struct ScopeArgs {
     /// The working folder, which relative paths are below
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
+}
+
+/// How protected names are guarded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum GuardWord {
+    /// Making one is refused at once
+    Live,
+    /// Files are made at full speed; what must not be there is moved to quarantine at the end
+    Sweep,
+}
+
+impl From<GuardWord> for GuardMode {
+    fn from(word: GuardWord) -> Self {
+        match word {
+            GuardWord::Live => Self::Live,
+            GuardWord::Sweep => Self::Sweep,
+        }
+    }
 }
 
 /// How much is recorded.
@@ -114,6 +141,8 @@ pub(crate) struct Here {
     pub(crate) secret_folder: PathBuf,
     /// Where it is written down what was approved.
     pub(crate) approvals_folder: PathBuf,
+    /// Where it is written down what is to be swept, and what was swept lies.
+    pub(crate) guard_folder: PathBuf,
 }
 
 impl Here {
@@ -126,6 +155,7 @@ impl Here {
             audit_folder: audit_folder(&variable, &host),
             secret_folder: secret_folder(&variable, &host),
             approvals_folder: approvals_folder(&variable, &host),
+            guard_folder: guard_folder(&variable, &host),
             host,
         })
     }
@@ -144,11 +174,12 @@ impl Here {
     }
 
     /// Our own folders, which no command may read or write, there or not.
-    pub(crate) fn own_folders(&self) -> [&Path; 3] {
+    pub(crate) fn own_folders(&self) -> [&Path; 4] {
         [
             &self.audit_folder,
             &self.secret_folder,
             &self.approvals_folder,
+            &self.guard_folder,
         ]
     }
 
@@ -268,6 +299,9 @@ impl ScopeArgs {
                 read: self.read,
                 write: self.write,
                 hide: self.hide,
+                protect: self.protect,
+                unprotect: self.unprotect,
+                guard: self.guard.map(GuardMode::from),
                 env: self.env,
                 pass_env: self.pass_env,
                 limits: self.limits.into(),

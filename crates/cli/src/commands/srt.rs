@@ -130,6 +130,7 @@ fn run_command(
             folder: here.audit_folder,
             observer: debug.observer(),
         },
+        guard_folder: here.guard_folder,
     })
     .map_err(with_examination)
 }

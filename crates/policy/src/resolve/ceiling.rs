@@ -41,6 +41,9 @@ impl Draft {
         if let Some(scope) = ceiling.scope.filter(|scope| scope.value < self.scope.value) {
             self.scope = scope;
         }
+        if let Some(guard) = ceiling.guard.filter(|guard| guard.value < self.guard.value) {
+            self.guard = guard;
+        }
         if let Some(bound) = ceiling.write_allow {
             let own = std::mem::take(&mut self.write_allow);
             self.write_allow = self.cap_paths("filesystem.write.allow", own, &bound);

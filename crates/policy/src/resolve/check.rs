@@ -40,6 +40,7 @@ fn build(draft: Draft) -> Policy {
         protect: draft.protect,
         unprotect: draft.unprotect,
         masked: draft.masked,
+        guard: draft.guard,
     };
     let environment = Environment {
         pass: draft.pass,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::audit::AuditLevel;
 use crate::credential::Credential;
-use crate::filesystem::{MaskedFile, ProtectedName, ReadScope};
+use crate::filesystem::{GuardMode, MaskedFile, ProtectedName, ReadScope};
 use crate::layer::{EnvironmentLayer, FilesystemLayer, Layer, NetworkLayer};
 use crate::limits::Limits;
 use crate::note::{Note, NoteKind};
@@ -40,6 +40,7 @@ pub(super) struct Draft {
     pub(super) withheld: Vec<Sourced<Credential>>,
     pub(super) authorities: Vec<Sourced<PathBuf>>,
     pub(super) masked: Vec<Sourced<MaskedFile>>,
+    pub(super) guard: Sourced<GuardMode>,
     pub(super) audit: Sourced<AuditLevel>,
     pub(super) notes: Vec<Note>,
 }
@@ -62,6 +63,7 @@ impl Draft {
             write_deny: Vec::new(),
             protect: Vec::new(),
             unprotect: Vec::new(),
+            guard: Sourced::new(GuardMode::Live, origin.clone()),
             limits: Limits::default(),
             pass: Vec::new(),
             pass_all: false,
@@ -133,6 +135,9 @@ impl Draft {
     fn add_filesystem(&mut self, filesystem: FilesystemLayer) {
         if let Some(scope) = filesystem.scope {
             self.scope = scope;
+        }
+        if let Some(guard) = filesystem.guard {
+            self.guard = guard;
         }
         append(&mut self.read_deny, filesystem.read_deny);
         append(

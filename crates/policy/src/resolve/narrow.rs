@@ -142,6 +142,12 @@ impl Draft {
         {
             self.scope = scope;
         }
+        if let Some(guard) = filesystem
+            .guard
+            .filter(|guard| guard.value < self.guard.value)
+        {
+            self.guard = guard;
+        }
         self.ask_paths("filesystem.read.allow", filesystem.read_allow, |draft| {
             &draft.read_allow
         });

@@ -15,6 +15,7 @@ use crate::path::PathContext;
 pub use base::{base_layer, home_layer};
 pub use mode::{CompatibilityMode, mode_layer};
 pub use profile::{Profile, profile_layer};
+pub(crate) use protected::protected_names;
 
 /// The base and a profile: what a run has before anybody configured anything.
 pub fn builtin_layers(profile: Profile, context: &PathContext) -> Vec<Layer> {

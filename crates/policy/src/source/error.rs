@@ -110,6 +110,9 @@ pub enum Fault {
     /// Paths of the filesystem.
     #[error(transparent)]
     Path(#[from] PathRuleError),
+    /// An entry of `protect` that names nothing.
+    #[error("{0:?} cannot be protected: give a name of plain components, such as .npmrc, or `ci`")]
+    ProtectedName(String),
     /// CPU.
     #[error("cpu: {0}")]
     Cores(#[from] CoresError),
@@ -146,6 +149,7 @@ impl Fault {
             Self::Method(_) => "malformed-method",
             Self::HttpPath(_) => "malformed-path-pattern",
             Self::Path(error) => error.code(),
+            Self::ProtectedName(_) => "malformed-protected-name",
             Self::Cores(_) | Self::Size(_) | Self::Count(_) | Self::Span(_) => "malformed-limit",
             Self::Env(_) => "malformed-environment",
             Self::Credential(error) => error.code(),
@@ -167,6 +171,7 @@ impl Fault {
                 "paths start with '/', '*' is within a segment, '**' across segments"
             }
             Self::Path(error) => error.hint(),
+            Self::ProtectedName(_) => "write a name such as .npmrc or .config/tool, or `ci`",
             Self::Cores(_) => "write a number such as 1.5",
             Self::Size(_) => "write a size such as 512MiB",
             Self::Count(_) => "write a whole number such as 128",

@@ -3,9 +3,12 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use super::builtin::protected_names;
 use super::error::{Fault, SourceError};
 use super::variables::{allows, denies, sourced};
 use crate::audit::AuditLevel;
+use crate::filesystem::GuardMode;
+
 use crate::environment::{EnvError, check_name, check_pass, check_value};
 use crate::host::Dialect;
 use crate::layer::Layer;
@@ -31,6 +34,12 @@ pub struct FlagLayer {
     pub write: Vec<String>,
     /// `--hide PATH`.
     pub hide: Vec<String>,
+    /// `--protect NAME`: protected as well, or `ci`.
+    pub protect: Vec<String>,
+    /// `--unprotect NAME`.
+    pub unprotect: Vec<String>,
+    /// `--guard MODE`.
+    pub guard: Option<GuardMode>,
     /// `--env NAME=VALUE`.
     pub env: Vec<String>,
     /// `--pass-env NAME`; `*` is every variable.
@@ -85,10 +94,24 @@ impl FlagLayer {
         layer.filesystem.write_allow =
             stated(paths(&self.write, "--write", Form::Literal, context)?);
         layer.filesystem.read_deny = paths(&self.hide, "--hide", Form::Glob, context)?;
+        self.guard(&mut layer)?;
         self.environment(&mut layer)?;
         layer.limits = self.limits.to_limits()?;
         layer.audit = self.audit.map(|level| Sourced::new(level, flag("--audit")));
         Ok(layer)
+    }
+
+    fn guard(&self, layer: &mut Layer) -> Result<(), SourceError> {
+        for text in &self.protect {
+            let names = sourced(protected_names(text), &flag("--protect"))?;
+            layer.filesystem.protect.extend(names.spread());
+        }
+        let unprotect = self.unprotect.iter().cloned();
+        layer.filesystem.unprotect = unprotect
+            .map(|name| Sourced::new(name, flag("--unprotect")))
+            .collect();
+        layer.filesystem.guard = self.guard.map(|mode| Sourced::new(mode, flag("--guard")));
+        Ok(())
     }
 
     fn environment(&self, layer: &mut Layer) -> Result<(), SourceError> {

@@ -7,6 +7,7 @@
 //! together say about a call that reached the init. [`unjudged`] is added
 //! instead where no call reaches it.
 
+use crate::guarding::Guarding;
 use ringfence_sys::Errno;
 use ringfence_sys::seccomp::{Action, Filter, Rule, Test};
 
@@ -275,39 +276,95 @@ fn set_id_rule(call: libc::c_long, mode: u32) -> Rule {
     Rule::always(call, Action::Allow).when(&tests, NOT_PERMITTED)
 }
 
-/// Calls whose every use is carried out by the init.
-const WATCHED: &[libc::c_long] = &[
+/// Which calls of the command the init carries out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Watch {
+    guarding: Guarding,
+    modes: bool,
+}
+
+impl Watch {
+    /// Those that a guard needs; `with_files` where the command holds files of
+    /// the host, whose modes are not its own to change.
+    pub(crate) fn new(guarding: Guarding, with_files: bool) -> Self {
+        let modes = with_files || guarding == Guarding::Full;
+        Self { guarding, modes }
+    }
+
+    /// All of them.
+    pub(super) const ALL: Self = Self {
+        guarding: Guarding::Full,
+        modes: true,
+    };
+
+    fn calls(self) -> impl Iterator<Item = libc::c_long> {
+        let names = [NAMES, NAMES_HERE].concat();
+        let modes = [MODES, MODES_HERE].concat();
+        let changes = [CHANGES, CHANGES_HERE].concat();
+        let is_full = self.guarding == Guarding::Full;
+        let wanted = [
+            (SOCKETS.to_vec(), true),
+            (names, self.guarding != Guarding::Sweep),
+            (modes, self.modes),
+            (changes, is_full),
+        ];
+        let wanted = wanted.into_iter().filter(|(_, is_wanted)| *is_wanted);
+        wanted.flat_map(|(calls, _)| calls)
+    }
+
+    /// The flags of an `open` that is to be seen.
+    fn open_flags(self) -> Option<i32> {
+        match self.guarding {
+            Guarding::Full => Some(libc::O_CREAT | libc::O_WRONLY | libc::O_RDWR | libc::O_TRUNC),
+            Guarding::Live => Some(libc::O_CREAT),
+            Guarding::Sweep => None,
+        }
+    }
+}
+
+/// Connecting, and getting an address.
+const SOCKETS: &[libc::c_long] = &[libc::SYS_connect, libc::SYS_bind];
+
+/// Making names.
+const NAMES: &[libc::c_long] = &[
     libc::SYS_mkdirat,
     libc::SYS_mknodat,
     libc::SYS_symlinkat,
     libc::SYS_linkat,
     libc::SYS_renameat,
     libc::SYS_renameat2,
+];
+
+/// Changing modes.
+const MODES: &[libc::c_long] = &[libc::SYS_fchmodat, libc::SYS_fchmodat2, libc::SYS_fchmod];
+
+/// Removing names, and changing what storage is used.
+const CHANGES: &[libc::c_long] = &[
     libc::SYS_unlinkat,
     libc::SYS_truncate,
     libc::SYS_fallocate,
     libc::SYS_landlock_add_rule,
-    libc::SYS_fchmodat,
-    libc::SYS_fchmodat2,
-    libc::SYS_fchmod,
-    libc::SYS_connect,
-    libc::SYS_bind,
 ];
 
 #[cfg(target_arch = "x86_64")]
-const WATCHED_HERE: &[libc::c_long] = &[
+const NAMES_HERE: &[libc::c_long] = &[
     libc::SYS_creat,
     libc::SYS_mkdir,
     libc::SYS_mknod,
     libc::SYS_symlink,
     libc::SYS_link,
     libc::SYS_rename,
-    libc::SYS_unlink,
-    libc::SYS_rmdir,
-    libc::SYS_chmod,
 ];
+#[cfg(target_arch = "x86_64")]
+const MODES_HERE: &[libc::c_long] = &[libc::SYS_chmod];
+#[cfg(target_arch = "x86_64")]
+const CHANGES_HERE: &[libc::c_long] = &[libc::SYS_unlink, libc::SYS_rmdir];
 #[cfg(not(target_arch = "x86_64"))]
-const WATCHED_HERE: &[libc::c_long] = &[];
+const NAMES_HERE: &[libc::c_long] = &[];
+#[cfg(not(target_arch = "x86_64"))]
+const MODES_HERE: &[libc::c_long] = &[];
+#[cfg(not(target_arch = "x86_64"))]
+const CHANGES_HERE: &[libc::c_long] = &[];
 
 /// What is to be done with a call that the command's filter sent to the init.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -327,10 +384,10 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(watch: Watch) -> Self {
         Self {
             hardening: hardening(),
-            watched: watched(),
+            watched: watched(watch),
         }
     }
 
@@ -358,7 +415,7 @@ pub(super) fn unjudged() -> Filter {
         Action::Notify => Action::Allow,
         other => other,
     };
-    let watched = watched();
+    let watched = watched(Watch::ALL);
     let rules = watched.rules().iter().cloned();
     let unix = Test::equals(0, libc::AF_UNIX.unsigned_abs());
     let no_unix = Rule::always(libc::SYS_socket, Action::Allow).when(&[unix], NOT_PERMITTED);
@@ -384,19 +441,11 @@ fn file_as_place(argument: u32) -> [Test; 2] {
     [as_place, any_kind]
 }
 
-/// The filter that sends name-changing calls of the command to the init.
-pub(super) fn watched() -> Filter {
-    let bits = (libc::O_CREAT | libc::O_WRONLY | libc::O_RDWR | libc::O_TRUNC).cast_unsigned();
-    let open = |call, argument| {
-        Rule::always(call, Action::Allow)
-            .when(&[Test::AnyBit { argument, bits }], Action::Notify)
-            // Held as a place, a removed file is not freed: the account of
-            // storage has to know that there are such.
-            .when(&file_as_place(argument), Action::Notify)
-    };
-    let mut rules = vec![open(libc::SYS_openat, 2)];
-    #[cfg(target_arch = "x86_64")]
-    rules.push(open(libc::SYS_open, 1));
+/// The filter that sends calls of the command to the init.
+pub(super) fn watched(watch: Watch) -> Filter {
+    let mut rules: Vec<Rule> = open_calls()
+        .filter_map(|(call, argument)| open_rule(watch, call, argument))
+        .collect();
     // The kernel allows one listener. Were there another, of code inside, it
     // could let calls go on that are sent to be refused.
     let new_listener = Test::AnyBit {
@@ -415,11 +464,28 @@ pub(super) fn watched() -> Filter {
     );
     // Its flags are in memory; every user of it has a fallback to `openat`.
     rules.push(Rule::always(libc::SYS_openat2, NO_SUCH_CALL));
-    rules.extend(
-        WATCHED
-            .iter()
-            .chain(WATCHED_HERE)
-            .map(|call| Rule::always(*call, Action::Notify)),
-    );
+    rules.extend(watch.calls().map(|call| Rule::always(call, Action::Notify)));
     Filter::new(rules)
+}
+
+/// The calls that open files, each with the argument that its flags are.
+fn open_calls() -> impl Iterator<Item = (libc::c_long, u32)> {
+    let calls = [
+        Some((libc::SYS_openat, 2)),
+        #[cfg(target_arch = "x86_64")]
+        Some((libc::SYS_open, 1)),
+    ];
+    calls.into_iter().flatten()
+}
+
+fn open_rule(watch: Watch, call: libc::c_long, argument: u32) -> Option<Rule> {
+    let bits = watch.open_flags()?.cast_unsigned();
+    let rule =
+        Rule::always(call, Action::Allow).when(&[Test::AnyBit { argument, bits }], Action::Notify);
+    if watch.guarding != Guarding::Full {
+        return Some(rule);
+    }
+    // Held as a place, a removed file is not freed: the account of storage has
+    // to know that there are such.
+    Some(rule.when(&file_as_place(argument), Action::Notify))
 }

@@ -82,7 +82,8 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
     // before this shows as the end of its channel.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .during(Step::ParentDeath)?;
-    ground.build(plan.view(), plan.limits().watch.disk)?;
+    let held = &plan.guard().survey().configurations;
+    let configurations = ground.build(plan.view(), plan.limits().watch.disk, held)?;
     sys::join_fresh_session_keyring().during(Step::Keyring)?;
     let roots = Roots::open(plan.guard().roots()).during(Step::OpenPlace)?;
     give_up_rights(plan, supervisor)?;
@@ -123,9 +124,16 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
     };
     let desk = match listener {
         Some(listener) => Desk::Open(Box::new(
-            Broker::new(listener, plan.guard(), roots, sockets, network, seen)
-                .with_account(account)
-                .with_largest_file(plan.limits().process().file_size),
+            Broker::new(
+                listener,
+                (plan.guard(), plan.guarding(), plan.watch()),
+                (roots, configurations),
+                sockets,
+                network,
+                seen,
+            )
+            .with_account(account)
+            .with_largest_file(plan.limits().process().file_size),
         )),
         None => Desk::Closed(account),
     };

@@ -25,6 +25,7 @@ mod spawn;
 mod storage;
 mod watchdog;
 
+pub(crate) use filters::Watch;
 pub use observations::ObservationError;
 pub(crate) use prepared::Prepared;
 pub use spawn::{Attendant, Running, SpawnError, spawn};

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use ringfence_sys::{self as sys, Channel, Errno, MountFlags, Received};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 
+use super::broker::Configurations;
 use super::failure::{During, Failure};
 use super::late::GivenFiles;
 use super::scratch::Scratch;
@@ -105,13 +106,24 @@ impl<'a> Ground<'a> {
     }
 
     /// Builds the view and makes it the caller's root. No more than `limit`
-    /// bytes can be added to what is made for this run.
-    pub(super) fn build(self, view: &View, limit: Option<u64>) -> Result<(), Failure> {
-        build(view, limit, self)
+    /// bytes can be added to what is made for this run. The files of `held`
+    /// become read-only, but what was opened of them before is returned.
+    pub(super) fn build(
+        self,
+        view: &View,
+        limit: Option<u64>,
+        held: &[PathBuf],
+    ) -> Result<Configurations, Failure> {
+        build(view, limit, held, self)
     }
 }
 
-fn build(view: &View, limit: Option<u64>, mut ground: Ground<'_>) -> Result<(), Failure> {
+fn build(
+    view: &View,
+    limit: Option<u64>,
+    held: &[PathBuf],
+    mut ground: Ground<'_>,
+) -> Result<Configurations, Failure> {
     sys::set_umask(0);
     let scratch = Scratch::mount(std::mem::take(&mut ground.files))?;
     let root = match &view.base {
@@ -119,6 +131,7 @@ fn build(view: &View, limit: Option<u64>, mut ground: Ground<'_>) -> Result<(), 
         Base::Only(visible) => empty_root(&scratch, visible)?,
     };
     let mut hidden = Vec::new();
+    let mut configurations = Configurations::default();
     for (index, overlay) in view.overlays.iter().enumerate() {
         let given = ground.place_of(index, overlay)?;
         // Which come later.
@@ -126,6 +139,9 @@ fn build(view: &View, limit: Option<u64>, mut ground: Ground<'_>) -> Result<(), 
             let mut others = view.overlays[index..].iter();
             others.any(|other| other.path != overlay.path && is_within(&other.path, &overlay.path))
         };
+        if overlay.content == Content::Frozen && held.contains(&overlay.path) {
+            root.hold(&overlay.path, &mut configurations);
+        }
         hidden.extend(root.lay(overlay, given, holds_others, &scratch)?);
     }
     ground.wait_now()?;
@@ -137,10 +153,10 @@ fn build(view: &View, limit: Option<u64>, mut ground: Ground<'_>) -> Result<(), 
     if let Some(limit) = limit {
         scratch.limit(limit)?;
     }
-    match view.base {
-        Base::Host => Ok(()),
-        Base::Only(_) => sys::pivot_into(root.0.as_fd()).during(Step::PivotRoot),
+    if let Base::Only(_) = view.base {
+        sys::pivot_into(root.0.as_fd()).during(Step::PivotRoot)?;
     }
+    Ok(configurations)
 }
 
 /// Copies the mounts of the host's places as they are before the view changes.
@@ -333,6 +349,20 @@ impl Root {
             }
         }
         Err(Errno::BUSY).at(Step::AttachMount, path)
+    }
+
+    /// Opens a file for writing that is about to become read-only. One that
+    /// cannot be opened stays as it is.
+    fn hold(&self, path: &Path, configurations: &mut Configurations) {
+        let Some((parent, name)) = path.parent().zip(path.file_name()) else {
+            return;
+        };
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        if let Ok(directory) = self.open(parent)
+            && let Ok(file) = rustix::fs::openat(&directory, name, flags, Mode::empty())
+        {
+            configurations.keep(&directory, file);
+        }
     }
 
     fn freeze(&self, path: &Path) -> Result<(), Failure> {

@@ -5,7 +5,7 @@ use ringfence_policy::AuditLevel;
 use ringfence_sys::Errno;
 use ringfence_sys::seccomp::Program;
 
-use super::filters;
+use super::filters::{self, Watch};
 use super::observe::{self, Pass};
 use crate::judge::Judge;
 
@@ -40,12 +40,17 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    pub(crate) fn new(level: AuditLevel, judge: Judge, has_terminal: bool) -> Result<Self, Errno> {
+    pub(crate) fn new(
+        level: AuditLevel,
+        judge: Judge,
+        watch: Watch,
+        has_terminal: bool,
+    ) -> Result<Self, Errno> {
         let way = Way::choose(level, has_terminal)?;
         let command = match (judge, way) {
             (Judge::Nobody, _) => filters::unjudged(),
-            (Judge::Init, Way::InMemory(pass)) => observe::of_command_with(level, pass),
-            (Judge::Init, Way::Copied { .. }) => observe::of_command(level),
+            (Judge::Init, Way::InMemory(pass)) => observe::of_command_with(level, watch, pass),
+            (Judge::Init, Way::Copied { .. }) => observe::of_command(level, watch),
         };
         Ok(Self {
             way,

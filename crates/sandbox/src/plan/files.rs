@@ -15,6 +15,7 @@ use crate::guard::Guard;
 use crate::host::Host;
 use crate::judge::Judge;
 use crate::sensitive::SensitivePlaces;
+use crate::survey::Survey;
 use crate::trust::OWN_FOLDER;
 use crate::view::Place;
 use crate::within::is_within;
@@ -109,7 +110,7 @@ pub(super) fn survey(
         denied,
         listings,
     };
-    files.guard_existing(rules);
+    files.guard_denied();
     Ok(files)
 }
 
@@ -373,42 +374,25 @@ fn fixed_part(pattern: &str) -> PathBuf {
 }
 
 impl Files {
-    /// Guards what protected names at the top of a writable place lead to by
-    /// links, and notes which guarded places are there now.
-    fn guard_existing(&mut self, rules: &Filesystem) {
-        let mut existing: Vec<PathBuf> = self
-            .denied
-            .iter()
-            // Nothing is mounted over a link; the init guards its name.
-            .filter(|path| path.exists() && !path.is_symlink())
+    /// Notes which of the paths that the policy denies are there now.
+    fn guard_denied(&mut self) {
+        // Nothing is mounted over a link; the init guards its name.
+        let exists = |path: &&PathBuf| path.exists() && !path.is_symlink();
+        let existing = self.denied.iter().filter(exists);
+        self.frozen = existing
+            .filter(|path| self.is_writable(path))
             .cloned()
             .collect();
-        let listings = &mut self.listings;
-        for place in self.writable.iter().filter(|place| place.is_folder) {
-            for name in rules.protect.iter().map(|name| &name.value) {
-                match name {
-                    ProtectedName::Components(name) => {
-                        if !listings.may_have(&first_below(&place.path, name)) {
-                            continue;
-                        }
-                        let found = below(&place.path, name);
-                        if found.by_link {
-                            self.denied.push(found.path.clone());
-                        }
-                        existing.extend(found.exists.then_some(found.path));
-                    }
-                    ProtectedName::GitInternals => {
-                        let guarded = [".git/config", ".git/hooks"];
-                        for name in guarded.into_iter().filter(|name| !may_write(rules, name)) {
-                            let found = below(&place.path, Path::new(name));
-                            existing.extend((found.exists && !found.by_link).then_some(found.path));
-                        }
-                    }
-                }
-            }
-        }
-        existing.retain(|path| self.is_writable(path));
-        self.frozen = existing;
+    }
+
+    /// Looks for what the guard protects, which is read-only from then on.
+    pub(super) fn freeze(&mut self, guard: Guard) -> Guard {
+        let survey = Survey::take(&guard);
+        let found = survey.frozen.iter();
+        let fresh = found.filter(|path| self.is_writable(path) && !self.frozen.contains(path));
+        let fresh: Vec<_> = fresh.cloned().collect();
+        self.frozen.extend(fresh);
+        guard.with_survey(survey)
     }
 
     pub(super) fn is_writable(&self, path: &Path) -> bool {
@@ -475,53 +459,6 @@ fn may_write(rules: &Filesystem, part: &str) -> bool {
     rules.unprotect.iter().any(|name| name.value == part)
 }
 
-/// The first component of `name`, in `folder`.
-fn first_below(folder: &Path, name: &Path) -> PathBuf {
-    let first = name.components().next();
-    first.map_or_else(|| folder.to_path_buf(), |first| folder.join(first))
-}
-
-/// Where a name below a folder leads.
-struct Below {
-    path: PathBuf,
-    exists: bool,
-    by_link: bool,
-}
-
-/// Looks at `name` below `folder`, whose own path has no links. Most names are
-/// not there, which takes one call to see.
-fn below(folder: &Path, name: &Path) -> Below {
-    let mut so_far = folder.to_path_buf();
-    for component in name.components() {
-        so_far.push(component);
-        match std::fs::symlink_metadata(&so_far) {
-            Ok(metadata) if metadata.file_type().is_symlink() => {
-                let path = absolute(&folder.join(name));
-                let exists = path.exists();
-                return Below {
-                    path,
-                    exists,
-                    by_link: true,
-                };
-            }
-            Ok(_) => {}
-            Err(_) => {
-                let path = folder.join(name);
-                return Below {
-                    path,
-                    exists: false,
-                    by_link: false,
-                };
-            }
-        }
-    }
-    Below {
-        path: so_far,
-        exists: true,
-        by_link: false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -554,20 +491,5 @@ mod tests {
         let real = folder.path().canonicalize().unwrap();
         std::os::unix::fs::symlink(&real, real.join("link")).unwrap();
         assert_eq!(absolute(&real.join("link/none/x")), real.join("none/x"));
-    }
-
-    #[test]
-    fn links_in_place_of_protected_names_are_followed() {
-        let folder = tempfile::tempdir().unwrap();
-        let real = folder.path().canonicalize().unwrap();
-        std::fs::create_dir(real.join("agent")).unwrap();
-        std::os::unix::fs::symlink("agent", real.join(".claude")).unwrap();
-        let found = below(&real, Path::new(".claude/commands"));
-        assert_eq!(
-            (found.path, found.exists, found.by_link),
-            (real.join("agent/commands"), false, true)
-        );
-        let missing = below(&real, Path::new(".bashrc"));
-        assert!(!missing.exists && !missing.by_link);
     }
 }

@@ -1,6 +1,7 @@
 //! Names that run code, or steer an agent, outside the sandbox once somebody opens the folder.
 
 use crate::filesystem::ProtectedName;
+use crate::source::error::Fault;
 
 /// The protected names, git's own folder first.
 pub(super) fn names() -> Vec<ProtectedName> {
@@ -44,7 +45,6 @@ const NAMES: &[&str] = &[
     ".xsession",
     // Tools that read a file of the folder they start in.
     ".gitconfig",
-    ".gitmodules",
     ".config/git",
     ".ripgreprc",
     ".vimrc",
@@ -97,25 +97,8 @@ const NAMES: &[&str] = &[
     ".kiro",
     ".cursorrules",
     ".windsurfrules",
-    // Continuous integration and commit hooks.
-    ".github/workflows",
-    ".github/actions",
-    ".gitlab-ci.yml",
-    ".gitlab-ci.yaml",
-    ".gitea/workflows",
-    ".forgejo/workflows",
+    // Commit hooks.
     ".github/hooks",
-    "appveyor.yml",
-    ".appveyor.yml",
-    ".circleci",
-    ".travis.yml",
-    "azure-pipelines.yml",
-    "Jenkinsfile",
-    ".drone.yml",
-    ".woodpecker.yml",
-    ".woodpecker",
-    ".buildkite",
-    "bitbucket-pipelines.yml",
     ".pre-commit-config.yaml",
     "lefthook.yml",
     "lefthook.yaml",
@@ -130,6 +113,42 @@ const NAMES: &[&str] = &[
     ".husky",
 ];
 
+/// Definitions of continuous integration, which take effect only once they are pushed.
+const CI: &[&str] = &[
+    ".github/workflows",
+    ".github/actions",
+    ".gitlab-ci.yml",
+    ".gitlab-ci.yaml",
+    ".gitea/workflows",
+    ".forgejo/workflows",
+    "appveyor.yml",
+    ".appveyor.yml",
+    ".circleci",
+    ".travis.yml",
+    "azure-pipelines.yml",
+    "Jenkinsfile",
+    ".drone.yml",
+    ".woodpecker.yml",
+    ".woodpecker",
+    ".buildkite",
+    "bitbucket-pipelines.yml",
+];
+
+/// The word for all of [`CI`].
+const CI_GROUP: &str = "ci";
+
+/// The names that an entry of `protect` stands for.
+pub(crate) fn protected_names(text: &str) -> Result<Vec<ProtectedName>, Fault> {
+    if text == CI_GROUP {
+        let names = CI.iter().map(|name| ProtectedName::Components(name.into()));
+        return Ok(names.collect());
+    }
+    match ProtectedName::parse(text) {
+        Some(name) => Ok(vec![name]),
+        None => Err(Fault::ProtectedName(text.to_owned())),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,5 +160,15 @@ mod tests {
             .map(|text| ProtectedName::parse(text))
             .collect();
         assert_eq!(names()[1..], parsed.unwrap());
+        assert!(CI.iter().all(|text| ProtectedName::parse(text).is_some()));
+    }
+
+    #[test]
+    fn a_group_stands_for_its_names() {
+        assert_eq!(protected_names("ci").unwrap().len(), CI.len());
+        assert_eq!(protected_names("a/b").unwrap().len(), 1);
+        for bad in ["", "a/../b", "/a", "."] {
+            assert!(protected_names(bad).is_err(), "{bad}");
+        }
     }
 }

@@ -11,7 +11,7 @@ use serde::de::{Deserializer, MapAccess, Visitor, value::MapAccessDeserializer};
 
 use super::super::document::Located;
 use crate::audit::AuditLevel;
-use crate::filesystem::ReadScope;
+use crate::filesystem::{GuardMode, ReadScope};
 use crate::layer::RequestRule;
 use crate::limits::{ByteSize, Cores, Count, TimeSpan};
 use crate::rule::NetworkMode;
@@ -99,6 +99,8 @@ pub(crate) struct FilesystemDocument {
     pub(crate) read: Option<ReadDocument>,
     /// Writing.
     pub(crate) write: Option<WriteDocument>,
+    /// How protected names are kept from being made.
+    pub(crate) guard: Option<Located<GuardMode>>,
 }
 
 /// Reading.
@@ -123,6 +125,10 @@ pub(crate) struct WriteDocument {
     /// Places that stay unwritable; patterns are taken.
     #[serde(default)]
     pub(crate) deny: Vec<Located<String>>,
+    /// Further names that are protected at any depth, such as `.npmrc`, or `ci` for the
+    /// definitions of continuous integration.
+    #[serde(default)]
+    pub(crate) protect: Vec<Located<String>>,
     /// Names taken out of the protected ones, by exact text. Operator's files only.
     #[serde(default)]
     pub(crate) unprotect: Vec<Located<String>>,

@@ -18,6 +18,7 @@ use crate::origin::{Origin, Sourced};
 use crate::path::{Form, PathContext, PathRule, literal, parse_as};
 use crate::port::{Port, PortError, PortSet, parse_range};
 use crate::rule::{AllowRule, DenyRule, Destination, Endpoint, NetworkMode, Side};
+use crate::source::builtin::protected_names;
 
 const VERSION: u32 = 1;
 
@@ -98,7 +99,10 @@ impl Reader<'_> {
     }
 
     fn filesystem(&self, part: FilesystemDocument) -> Result<FilesystemLayer, SourceError> {
-        let mut layer = FilesystemLayer::default();
+        let mut layer = FilesystemLayer {
+            guard: part.guard.map(|guard| self.keep(guard)),
+            ..FilesystemLayer::default()
+        };
         if let Some(read) = part.read {
             layer.scope = read.scope.map(|scope| self.keep(scope));
             layer.read_deny = self.paths(&read.deny, Form::Glob)?;
@@ -113,6 +117,8 @@ impl Reader<'_> {
                 .map(|list| self.paths(&list, Form::Literal))
                 .transpose()?;
             layer.write_deny = self.paths(&write.deny, Form::Glob)?;
+            let protect = self.all(&write.protect, |text| Ok(protected_names(text)?))?;
+            layer.protect = protect.into_iter().flat_map(Sourced::spread).collect();
             layer.unprotect = write
                 .unprotect
                 .into_iter()

@@ -13,17 +13,20 @@
 
 mod attributes;
 mod caller;
+mod configuration;
 mod dialled;
 mod names;
 mod networked;
 mod open;
 mod programs;
+mod quick;
 mod repository;
 mod roots;
 mod seen;
 mod socket;
 mod worker;
 
+use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,32 +35,47 @@ use ringfence_policy::AuditLevel;
 use ringfence_sys::seccomp::{Answer, Listener, Notification};
 use ringfence_sys::{self as sys, Channel, Errno, UnixDiag};
 use rustix::event::{PollFd, PollFlags};
+use rustix::fs::{Mode, OFlags};
 
 use self::caller::{Caller, Spot, path_of};
+pub(super) use self::configuration::Configurations;
 use self::networked::Connections;
 pub(super) use self::programs::started;
+use self::quick::Quick;
 pub(super) use self::roots::Roots;
 use self::seen::{Record, Subject};
 use self::worker::Workers;
 use super::disk::Account;
-use super::filters::{Rules, Verdict};
+use super::filters::{Rules, Verdict, Watch};
 use super::observe::{self, Observer};
 use super::refusals::Refusals;
 use crate::git::Made;
-use crate::guard::{Guard, GuardRule};
+use crate::guard::{Guard, GuardRule, On};
+use crate::guarding::Guarding;
 use crate::sensitive::SensitivePlaces;
+use crate::view::FileId;
 use crate::wire::{Operation, Refusal, RefusalKind};
 
 /// What a guarded name answers: as if it were on a read-only file system,
 /// which those that existed before are.
 const GUARDED: Errno = Errno::ROFS;
+/// The rule against what the mounts refuse.
+const OUTSIDE: &str = "outside the writable places";
 
 /// The judge and doer of watched calls.
 pub(super) struct Broker<'a> {
     listener: Arc<Listener>,
     guard: &'a Guard,
     roots: Roots,
+    guarding: Guarding,
+    /// Directories that were made inside.
     made: Made,
+    /// Those that became a Git directory inside.
+    new_repositories: Made,
+    /// Paths from which directories were taken away that were there before.
+    vacated: HashSet<PathBuf>,
+    quick: Quick,
+    configurations: Configurations,
     sockets: Arc<UnixDiag>,
     callers: Option<Arc<Channel>>,
     /// The sandbox's own network namespace, where the kernel can tell.
@@ -106,8 +124,8 @@ type Outcome = Result<Done, Errno>;
 impl<'a> Broker<'a> {
     pub(super) fn new(
         listener: Listener,
-        guard: &'a Guard,
-        roots: Roots,
+        (guard, guarding, watch): (&'a Guard, Guarding, Watch),
+        (roots, configurations): (Roots, Configurations),
         sockets: UnixDiag,
         network: Networked,
         (observer, sensitive): (Observer, &'a SensitivePlaces),
@@ -119,7 +137,12 @@ impl<'a> Broker<'a> {
             listener: Arc::new(listener),
             guard,
             roots,
+            guarding,
             made: Made::default(),
+            new_repositories: Made::default(),
+            vacated: HashSet::new(),
+            quick: Quick::default(),
+            configurations,
             network: sys::namespace_of(sockets.as_fd()).ok(),
             sockets: Arc::new(sockets),
             callers: network.callers.map(Arc::new),
@@ -129,7 +152,7 @@ impl<'a> Broker<'a> {
             disk: Account::default(),
             largest_file: None,
             judged: None,
-            rules: Rules::new(),
+            rules: Rules::new(watch),
             observer,
             sensitive,
             subject: Subject::default(),
@@ -262,7 +285,9 @@ impl Broker<'_> {
     fn carry_out(&mut self, call: &Notification) {
         self.judged = None;
         self.subject.clear();
-        let done = self.dispatch(call);
+        let is_quick = self.guarding == Guarding::Live;
+        let quickly = is_quick.then(|| self.quickly(call)).flatten();
+        let done = quickly.unwrap_or_else(|| self.dispatch(call));
         if matches!(done, Ok(Done::Offline)) {
             return self.let_wait_for_network(*call);
         }
@@ -299,7 +324,7 @@ impl Broker<'_> {
         if errno == Errno::ROFS
             && let Some((operation, path)) = self.judged.take()
         {
-            self.refuse(operation, &path, "outside the writable places");
+            self.refuse(operation, &path, OUTSIDE);
         }
     }
 
@@ -386,16 +411,45 @@ impl Broker<'_> {
         known: Option<&Path>,
     ) -> Result<Option<String>, Errno> {
         let written = self.roots.by_path(spot.written());
-        let guarded = [known, written.as_deref()]
-            .into_iter()
-            .flatten()
-            .find_map(|path| self.guard.rule_for(path));
+        let written = written.as_deref().filter(|path| Some(*path) != known);
+        let guarded = known
+            .and_then(|path| self.guard.rule_for(path, &|on| self.is_free(spot, on)))
+            .or_else(|| {
+                let is_free = |on: On<'_>| self.is_free_by_path(on);
+                written.and_then(|path| self.guard.rule_for(path, &is_free))
+            });
         Ok(match guarded {
             Some(GuardRule::Name(name)) => Some(format!("protected name {name}")),
             Some(GuardRule::Denied) => Some("write denied by the policy".to_owned()),
             None if known.is_some() => self.git_rule(operation, spot)?.map(str::to_owned),
             None => None,
         })
+    }
+
+    /// Whether names are free in a directory above a spot: the run made it, and
+    /// there was none of this path before.
+    fn is_free(&self, spot: &Spot, on: On<'_>) -> bool {
+        if self.was_there(on.directory) {
+            return false;
+        }
+        let directory = spot.ancestor(on.above);
+        directory.is_ok_and(|directory| self.is_made(&directory))
+    }
+
+    /// The same for a path as the caller wrote it, links and all.
+    fn is_free_by_path(&self, on: On<'_>) -> bool {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(on.directory, flags, Mode::empty());
+        !self.was_there(on.directory) && directory.is_ok_and(|directory| self.is_made(&directory))
+    }
+
+    fn was_there(&self, directory: &Path) -> bool {
+        self.guard.survey().directories.contains_key(directory) || self.vacated.contains(directory)
+    }
+
+    fn is_made(&self, directory: &OwnedFd) -> bool {
+        let status = rustix::fs::fstat(directory);
+        status.is_ok_and(|status| self.made.has(FileId::of_stat(&status)))
     }
 
     /// The same for a place that the caller holds open or that was reached by

@@ -8,6 +8,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags};
 
 use super::caller::{Caller, Lead, Spot, as_descriptor};
 use super::{Broker, Outcome, value};
+use crate::guard::On;
 use crate::view::FileId;
 use crate::wire::Operation;
 
@@ -37,6 +38,7 @@ impl Broker<'_> {
             let _ = rustix::fs::unlinkat(&spot.folder, &spot.name, AtFlags::REMOVEDIR);
         })?;
         self.disk.made_folder(&spot.folder);
+        self.quick.forget_directories();
         if let Some(status) = spot.status()? {
             self.made.remember(FileId::of_stat(&status));
         }
@@ -125,6 +127,9 @@ impl Broker<'_> {
         let from = caller.spot(old.0, &caller.path(old.1)?)?;
         let to = caller.spot(new.0, &caller.path(new.1)?)?;
         let flags = RenameFlags::from_bits_retain(as_descriptor(flags).cast_unsigned());
+        if flags.is_empty() && self.update_configuration(&from, &to)? {
+            return value(0);
+        }
         self.judge_move(&from, &to)?;
         if flags.contains(RenameFlags::EXCHANGE) {
             self.judge_move(&to, &from)?;
@@ -136,9 +141,21 @@ impl Broker<'_> {
             self.install_configuration(&from, &to)?;
             return value(0);
         }
+        let vacated = self.vacated_by(&from)?;
         self.move_name(&from, &to, flags)?;
+        self.quick.forget_directories();
         self.settle_move(&from, &to, flags)?;
+        self.vacated.extend(vacated);
         value(0)
+    }
+
+    /// The path of a directory that was there before, and is about to go.
+    fn vacated_by(&self, from: &Spot) -> Result<Option<PathBuf>, Errno> {
+        let is_old = from.status()?.is_some_and(|status| {
+            FileType::from_raw_mode(status.st_mode) == FileType::Directory
+                && !self.made.has(FileId::of_stat(&status))
+        });
+        Ok(self.known_as(from)?.filter(|_| is_old))
     }
 
     fn move_name(&mut self, from: &Spot, to: &Spot, flags: RenameFlags) -> Result<(), Errno> {
@@ -195,7 +212,7 @@ impl Broker<'_> {
                 .completions(from)?
                 .iter()
                 .any(|below| from.holds(below))
-            || (kind == FileType::Directory && self.brings_a_pattern(from, to)?)
+            || (kind == FileType::Directory && self.brings_a_name(from, to)?)
         {
             self.refuse(
                 Operation::Rename,
@@ -211,8 +228,9 @@ impl Broker<'_> {
     /// What would complete guarded names if it were below `spot`.
     fn completions(&self, spot: &Spot) -> Result<Vec<PathBuf>, Errno> {
         let known = self.known_as(spot)?;
+        let is_free = |on: On<'_>| self.is_free(spot, on);
         Ok(known
-            .map(|known| self.guard.completions(&known))
+            .map(|known| self.guard.completions(&known, &is_free))
             .unwrap_or_default())
     }
 
@@ -221,12 +239,17 @@ impl Broker<'_> {
     }
 
     /// Whether something below the moved folder would match a guarded pattern
-    /// in its new place. A folder too large to look through counts as one.
-    fn brings_a_pattern(&self, from: &Spot, to: &Spot) -> Result<bool, Errno> {
+    /// in its new place, or have a protected name where a directory was before.
+    /// A folder too large to look through counts as one.
+    fn brings_a_name(&self, from: &Spot, to: &Spot) -> Result<bool, Errno> {
         const MOST_ENTRIES: usize = 10_000;
-        let Some(target) = self.known_as(to)?.filter(|_| self.guard.has_patterns()) else {
+        let Some(target) = self.known_as(to)? else {
             return Ok(false);
         };
+        if !self.guard.has_patterns() && !self.was_there(&target) {
+            return Ok(false);
+        }
+        let is_free = |on: On<'_>| !self.was_there(on.directory);
         let root = format!("/proc/self/fd/{}", from.folder.as_raw_fd());
         let mut folders = vec![PathBuf::from(&from.name)];
         let mut seen = 0;
@@ -239,7 +262,9 @@ impl Broker<'_> {
                 let below = folder.join(entry.file_name());
                 let moved = below.strip_prefix(&from.name).unwrap_or(&below);
                 seen += 1;
-                if seen > MOST_ENTRIES || self.guard.rule_for(&target.join(moved)).is_some() {
+                if seen > MOST_ENTRIES
+                    || self.guard.rule_for(&target.join(moved), &is_free).is_some()
+                {
                     return Ok(true);
                 }
                 if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -271,9 +296,11 @@ impl Broker<'_> {
             AtFlags::empty()
         };
         let doomed = self.disk.before_removing(&spot.folder, &spot.name);
+        let vacated = self.vacated_by(&spot)?;
         rustix::fs::unlinkat(&spot.folder, &spot.name, flags)?;
         self.disk.removed(doomed);
         if folder {
+            self.vacated.extend(vacated);
             self.made.forget(FileId::of_stat(&status));
         }
         value(0)

@@ -1,11 +1,11 @@
 //! What a run may do to Git repositories.
 //!
 //! A folder is a repository when it has a `HEAD` or is called `.git`. One that
-//! was there before keeps its configuration and hooks. In one made inside,
-//! configuration comes only by the rename that Git itself does, of a copy that
-//! was examined; hooks only as samples; and a folder that gets its `HEAD` is
-//! examined then. The copies are new files, so that what somebody holds open
-//! is not what Git will read.
+//! was there before keeps its hooks, and of its configuration all that is not
+//! harmless. In one made inside, configuration that is renamed into place, as
+//! Git does, is examined, hooks come only as samples, and a folder that gets its
+//! `HEAD` is examined then. What is written in place meanwhile is judged when
+//! the run is over ([`crate::sweep`]).
 
 use std::ffi::OsStr;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -16,12 +16,10 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 
 use super::caller::{Spot, may_exist, path_of};
 use super::{Broker, GUARDED};
-use crate::git::{CONTROL_NAMES, HEAD, dangerous_setting};
+use crate::git::{CONTROL_NAMES, HEAD, dangerous_setting, read_plain};
 use crate::view::FileId;
 use crate::wire::Operation;
 
-/// A configuration file larger than this is taken as dangerous.
-const LARGEST_CONFIG: usize = 256 * 1024;
 /// What the `commondir` of a work tree that Git added says.
 const COMMON_FOLDER: &[u8] = b"../..\n";
 
@@ -52,10 +50,12 @@ impl Broker<'_> {
         spot: &Spot,
     ) -> Result<Option<&'static str>, Errno> {
         for control in controls(spot)? {
-            if !self.guard.guards_git_entry(&control.name()) || !control.is_repository()? {
+            let is_old = self.guard.is_old_repository(control.id);
+            let is_repository = is_old || control.is_repository()?;
+            if !self.guard.guards_git_entry(&control.name()) || !is_repository {
                 continue;
             }
-            if !self.made.has(control.id) {
+            if is_old || !self.is_new_repository(control.id) {
                 return Ok(Some("hooks and configuration of a repository"));
             }
             let rule = rule_in_new_repository(operation, &control);
@@ -72,11 +72,13 @@ impl Broker<'_> {
         if !is_head(spot.path()) || self.known_as(spot)?.is_none() {
             return Ok(());
         }
-        if may_exist(&spot.folder, Path::new(HEAD)) {
+        let is_old = self.guard.is_old_repository(spot.folder_id()?);
+        if is_old || may_exist(&spot.folder, Path::new(HEAD)) {
             return Ok(());
         }
+        let depth = self.depth_of(&spot.folder)?;
         let before = self.replaceable(&spot.folder);
-        let reason = examine(&spot.folder)?;
+        let reason = examine(&spot.folder, depth)?;
         let now = self.replaceable(&spot.folder);
         for (before, now) in before.iter().zip(&now) {
             self.disk.replaced(before.as_ref(), now.as_ref());
@@ -86,7 +88,7 @@ impl Broker<'_> {
             self.refuse(operation, spot.path(), &reason);
             return Err(GUARDED);
         }
-        self.made.remember(spot.folder_id()?);
+        self.new_repositories.remember(spot.folder_id()?);
         Ok(())
     }
 
@@ -100,14 +102,16 @@ impl Broker<'_> {
         }
         let is_repository =
             is_git_name(&path_of(&to.folder)?) || may_exist(&to.folder, Path::new(HEAD));
-        Ok(is_repository && self.made.has(to.folder_id()?))
+        let id = to.folder_id()?;
+        Ok(is_repository && !self.guard.is_old_repository(id) && self.is_new_repository(id))
     }
 
     /// Carries out the rename of a configuration file with a copy that was
     /// examined.
     pub(super) fn install_configuration(&mut self, from: &Spot, to: &Spot) -> Result<(), Errno> {
         let text = read_plain(&from.folder, &from.name)?;
-        if let Some(setting) = dangerous(text.as_deref()) {
+        let depth = self.depth_of(&to.folder)?;
+        if let Some(setting) = dangerous(text.as_deref(), depth) {
             let rule = format!("configuration that can run programs: {setting}");
             self.judged = None;
             self.refuse(Operation::Rename, to.path(), &rule);
@@ -118,6 +122,23 @@ impl Broker<'_> {
         rustix::fs::unlinkat(&from.folder, &from.name, AtFlags::empty())?;
         self.disk.removed(doomed);
         Ok(())
+    }
+
+    /// A Git directory that was made inside, or became one there.
+    fn is_new_repository(&self, directory: FileId) -> bool {
+        self.made.has(directory) || self.new_repositories.has(directory)
+    }
+
+    /// How far below its root a directory is.
+    fn depth_of(&self, directory: &OwnedFd) -> Result<usize, Errno> {
+        let path = path_of(directory)?;
+        let known = self.roots.known_as(directory, &path).map_err(|_| GUARDED)?;
+        let depth = |known: PathBuf| {
+            let roots = self.guard.roots().iter();
+            let below = roots.filter_map(|root| known.strip_prefix(root).ok());
+            below.map(|below| below.components().count()).min()
+        };
+        Ok(known.and_then(depth).unwrap_or(0))
     }
 
     fn put(&mut self, spot: &Spot, bytes: &[u8]) -> Result<(), Errno> {
@@ -145,7 +166,7 @@ impl Broker<'_> {
         let name_is = |name: &str| spot.name.eq_ignore_ascii_case(name);
         if self.known_as(spot)?.is_none()
             || !name_is("commondir")
-            || !self.made.has(spot.folder_id()?)
+            || !self.is_new_repository(spot.folder_id()?)
         {
             return Ok(None);
         }
@@ -176,7 +197,7 @@ impl Broker<'_> {
         let is_work_trees = path.file_name().is_some_and(|name| name == "worktrees")
             && may_exist(&spot.folder, Path::new(HEAD));
         let is_moved = operation == Operation::Rename && (is_work_tree || is_work_trees);
-        let is_old_head = is_head(path) && !self.made.has(spot.folder_id()?);
+        let is_old_head = is_head(path) && !self.is_new_repository(spot.folder_id()?);
         if is_old_git_folder || is_old_head || is_moved {
             self.judged = None;
             self.refuse(operation, path, "part of a repository");
@@ -186,8 +207,7 @@ impl Broker<'_> {
     }
 }
 
-/// In a repository made inside: hooks as samples in a folder made there, and
-/// configuration by Git's own rename alone.
+/// In a repository made inside: hooks only as samples in a folder made there.
 fn rule_in_new_repository(operation: Operation, control: &Control<'_>) -> Option<&'static str> {
     let name = control.name().to_ascii_lowercase();
     let is_entry_itself = control.below.components().count() == 1;
@@ -209,26 +229,22 @@ fn rule_in_new_repository(operation: Operation, control: &Control<'_>) -> Option
         }
         "commondir" => (operation != Operation::Remove)
             .then_some("configuration of a new repository from elsewhere"),
-        _ => {
-            let is_harmless = matches!(
-                operation,
-                Operation::Remove | Operation::Rename | Operation::ChangeMode
-            );
-            (!is_harmless)
-                .then_some("configuration of a new repository, which comes by renaming config.lock")
-        }
+        // Git writes it beside and renames it, which is examined. Others write
+        // it in place, which is judged when the run is over.
+        _ => matches!(operation, Operation::Link | Operation::Bind)
+            .then_some("configuration of a new repository from elsewhere"),
     }
 }
 
 /// What makes a folder unfit to become a repository. What is fit is replaced
 /// by copies that nobody holds open.
-fn examine(folder: &OwnedFd) -> Result<Option<String>, Errno> {
+fn examine(folder: &OwnedFd, depth: usize) -> Result<Option<String>, Errno> {
     for name in ["config", "config.worktree"] {
         if !may_exist(folder, Path::new(name)) {
             continue;
         }
         let text = read_plain(folder, OsStr::new(name))?;
-        if let Some(setting) = dangerous(text.as_deref()) {
+        if let Some(setting) = dangerous(text.as_deref(), depth) {
             return Ok(Some(format!(
                 "repository whose {name} can run programs: {setting}"
             )));
@@ -279,34 +295,10 @@ fn is_work_tree_of_repository(spot: &Spot) -> Result<bool, Errno> {
     Ok(is_below && may_exist(&spot.ancestor(2)?, Path::new(HEAD)))
 }
 
-/// The bytes of a plain file of ordinary size; `None` for anything else.
-fn read_plain(folder: &OwnedFd, name: &OsStr) -> Result<Option<Vec<u8>>, Errno> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match rustix::fs::openat(folder, name, flags, Mode::empty()) {
-        Ok(file) => file,
-        Err(Errno::LOOP | Errno::ACCESS | Errno::NXIO) => return Ok(None),
-        Err(errno) => return Err(errno),
-    };
-    let status = rustix::fs::fstat(&file)?;
-    if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
-        return Ok(None);
-    }
-    let mut bytes = vec![0; LARGEST_CONFIG + 1];
-    let mut length = 0;
-    while length < bytes.len() {
-        match rustix::io::read(&file, &mut bytes[length..])? {
-            0 => break,
-            read => length += read,
-        }
-    }
-    bytes.truncate(length);
-    Ok((length <= LARGEST_CONFIG).then_some(bytes))
-}
-
 /// What is wrong with a configuration file.
-fn dangerous(text: Option<&[u8]>) -> Option<String> {
+fn dangerous(text: Option<&[u8]>, depth: usize) -> Option<String> {
     match text.map(std::str::from_utf8) {
-        Some(Ok(text)) => dangerous_setting(text),
+        Some(Ok(text)) => dangerous_setting(text, depth),
         _ => Some("not a plain text of ordinary size".to_owned()),
     }
 }
@@ -392,11 +384,11 @@ mod tests {
     #[test]
     fn g4_a_folder_with_live_hooks_or_dangerous_configuration_is_unfit() {
         let (path, opened) = folder();
-        assert_eq!(examine(&opened).unwrap(), None);
+        assert_eq!(examine(&opened, 1).unwrap(), None);
         std::fs::create_dir(path.path().join("hooks")).unwrap();
         std::fs::write(path.path().join("hooks/x.sample"), "").unwrap();
         std::fs::write(path.path().join("config"), "[core]\n\tbare = false\n").unwrap();
-        assert_eq!(examine(&opened).unwrap(), None);
+        assert_eq!(examine(&opened, 1).unwrap(), None);
         for (name, text) in [
             ("config", "[core]\n\tfsmonitor = x\n"),
             ("hooks/post-commit", ""),
@@ -405,7 +397,7 @@ mod tests {
             let (path, opened) = folder();
             std::fs::create_dir(path.path().join("hooks")).unwrap();
             std::fs::write(path.path().join(name), text).unwrap();
-            assert!(examine(&opened).unwrap().is_some(), "{name}");
+            assert!(examine(&opened, 1).unwrap().is_some(), "{name}");
         }
     }
 
@@ -414,7 +406,7 @@ mod tests {
         for name in ["config", "config.worktree", "hooks", "commondir"] {
             let (path, opened) = folder();
             std::os::unix::fs::symlink("/nowhere", path.path().join(name)).unwrap();
-            assert!(examine(&opened).unwrap().is_some(), "{name}");
+            assert!(examine(&opened, 1).unwrap().is_some(), "{name}");
         }
     }
 
@@ -425,7 +417,7 @@ mod tests {
         let config = path.path().join("config");
         let mut held = std::fs::File::create(&config).unwrap();
         held.write_all(b"[core]\n").unwrap();
-        assert_eq!(examine(&opened).unwrap(), None);
+        assert_eq!(examine(&opened, 1).unwrap(), None);
         held.write_all(b"\tfsmonitor = x\n").unwrap();
         assert_eq!(std::fs::read_to_string(&config).unwrap(), "[core]\n");
         assert_eq!(std::fs::read_dir(path.path()).unwrap().count(), 1);

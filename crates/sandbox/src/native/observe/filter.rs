@@ -10,7 +10,7 @@ use ringfence_sys::Errno;
 use ringfence_sys::seccomp::{Action, Filter, Rule, Test};
 use rustix::rand::GetRandomFlags;
 
-use crate::native::filters;
+use crate::native::filters::{self, Watch};
 
 /// Programs that are started. (Connections are watched in any case.)
 const PROGRAMS: &[libc::c_long] = &[libc::SYS_execve, libc::SYS_execveat];
@@ -114,8 +114,8 @@ impl Pass {
 }
 
 /// The filter of the command, which can be become with `pass`.
-pub(in crate::native) fn of_command_with(level: AuditLevel, pass: Pass) -> Filter {
-    let filter = of_command(level);
+pub(in crate::native) fn of_command_with(level: AuditLevel, watch: Watch, pass: Pass) -> Filter {
+    let filter = of_command(level, watch);
     let rules = filter.rules().iter().cloned().map(|rule| {
         if rule.number() == libc::SYS_execve {
             pass.open(rule)
@@ -127,15 +127,15 @@ pub(in crate::native) fn of_command_with(level: AuditLevel, pass: Pass) -> Filte
 }
 
 /// The filter of the command.
-pub(in crate::native) fn of_command(level: AuditLevel) -> Filter {
+pub(in crate::native) fn of_command(level: AuditLevel, watch: Watch) -> Filter {
     match level {
-        AuditLevel::Off => filters::watched(),
+        AuditLevel::Off => filters::watched(watch),
         AuditLevel::Network => {
             let seen = PROGRAMS
                 .iter()
                 .map(|call| Rule::always(*call, Action::Notify));
             Filter::new(
-                filters::watched()
+                filters::watched(watch)
                     .rules()
                     .iter()
                     .cloned()
@@ -155,7 +155,7 @@ pub(in crate::native) fn of_command(level: AuditLevel) -> Filter {
 }
 
 fn security() -> Filter {
-    let (hardening, watched) = (filters::hardening(), filters::watched());
+    let (hardening, watched) = (filters::hardening(), filters::watched(Watch::ALL));
     let seen = PROGRAMS.iter().chain(SECURITY).chain(SECURITY_HERE);
     let mut rules: Vec<Rule> = seen
         .map(|call| Rule::always(*call, Action::Notify))

@@ -1,0 +1,151 @@
+//! The sweep at the end of a run, also of one that was cut off.
+//!
+//! While a run goes on, a record of what it may write lies in the guard's
+//! directory, locked by the supervisor. Whoever finds one that nobody holds
+//! sweeps in its place.
+
+use std::ffi::OsString;
+use std::fs::{DirBuilder, File};
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use ringfence_policy::{PathRule, Policy, Resolved};
+use ringfence_sandbox::{Host, Plan, SweepRecord, Sweeper, Swept};
+use rustix::fs::FlockOperation;
+
+use crate::audit_log::state_folder;
+
+/// The most records of other runs that are looked at.
+const MOST_RECORDS: usize = 1000;
+/// The largest record that is read.
+const LARGEST_RECORD: u64 = 4 << 20;
+
+/// The directory of records and of what was moved to quarantine.
+pub fn guard_folder(variable: &dyn Fn(&str) -> Option<OsString>, host: &Host) -> PathBuf {
+    state_folder(variable, host).join("ringfence/guard")
+}
+
+/// Why a run cannot be swept should it be cut off.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write down what is to be looked at when the run is over: {path}: {error}")]
+pub struct SweepError {
+    path: PathBuf,
+    error: std::io::Error,
+}
+
+impl SweepError {
+    /// A stable name for this error.
+    pub fn code(&self) -> &'static str {
+        "guard-record"
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        "make the directory writable, or name another: XDG_STATE_HOME=DIR"
+    }
+}
+
+/// A sweep that is due.
+pub(crate) struct Due {
+    sweeper: Sweeper,
+    record: PathBuf,
+    quarantine: PathBuf,
+    /// Locked for as long as this process lives.
+    _held: File,
+}
+
+impl Due {
+    /// Writes down what a plan lets be written. Nothing where nothing of the
+    /// host is writable.
+    pub(crate) fn begin(plan: &Plan, folder: &Path, run: &str) -> Result<Option<Self>, SweepError> {
+        let Some(sweeper) = plan.sweeper() else {
+            return Ok(None);
+        };
+        let path = folder.join(format!("{run}.json"));
+        let held = write(folder, &path, &sweeper.record()).map_err(|error| SweepError {
+            path: path.clone(),
+            error,
+        })?;
+        Ok(Some(Self {
+            sweeper,
+            record: path,
+            quarantine: folder.join("quarantine").join(run),
+            _held: held,
+        }))
+    }
+
+    /// Looks at what the run left.
+    pub(crate) fn sweep(self) -> Vec<Swept> {
+        let swept = self.sweeper.sweep(&self.quarantine);
+        let _ = std::fs::remove_file(&self.record);
+        swept
+    }
+
+    /// Nothing was run.
+    pub(crate) fn drop_record(self) {
+        let _ = std::fs::remove_file(&self.record);
+    }
+}
+
+fn write(folder: &Path, path: &Path, record: &SweepRecord) -> std::io::Result<File> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
+    let mut file = File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+    file.write_all(&serde_json::to_vec(record)?)?;
+    Ok(file)
+}
+
+/// Sweeps after runs in the same directories that were cut off.
+pub(crate) fn sweep_after_others(
+    policy: &Resolved<Policy>,
+    working_folder: &Path,
+    folder: &Path,
+) -> Vec<Swept> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let named = policy.filesystem().write_allow.iter();
+    let named = named.filter_map(|rule| match &rule.value {
+        PathRule::Literal(path) => Some(path.as_path()),
+        PathRule::Glob(_) => None,
+    });
+    let writable: Vec<&Path> = named.chain([working_folder]).collect();
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let records = paths.filter(|path| path.extension().is_some_and(|end| end == "json"));
+    records
+        .take(MOST_RECORDS)
+        .flat_map(|path| sweep_after(&path, &writable, folder))
+        .collect()
+}
+
+fn sweep_after(path: &Path, writable: &[&Path], folder: &Path) -> Vec<Swept> {
+    let Some((record, _held)) = abandoned(path) else {
+        return Vec::new();
+    };
+    if !record.overlaps(writable) {
+        return Vec::new();
+    }
+    let run = path.file_stem().unwrap_or_default();
+    let swept = Sweeper::of_record(&record).sweep(&folder.join("quarantine").join(run));
+    let _ = std::fs::remove_file(path);
+    swept
+}
+
+/// A record that nobody holds. One that cannot be read is of no use.
+fn abandoned(path: &Path) -> Option<(SweepRecord, File)> {
+    let file = File::open(path).ok()?;
+    rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+    let mut text = Vec::new();
+    (&file).take(LARGEST_RECORD).read_to_end(&mut text).ok()?;
+    // Empty: its owner is about to lock it.
+    let record = serde_json::from_slice(&text).ok()?;
+    Some((record, file))
+}

@@ -1,0 +1,52 @@
+//! What is there before a run: the protected names of every writable directory,
+//! its Git directories, and which directories there are.
+//!
+//! A walk by descriptors that follows no link, reads names only and has a
+//! budget: other sandboxes may be at work in the same directories.
+
+mod repository;
+mod walk;
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+
+pub(crate) use self::walk::{Entry, list, open_directory, open_root};
+use crate::guard::Guard;
+use crate::view::FileId;
+
+/// The most directories that are looked at.
+const MOST_DIRECTORIES: usize = 25_000;
+/// The most entries of all of them together.
+const MOST_ENTRIES: usize = 400_000;
+/// The most places that are bound read-only.
+const MOST_FROZEN: usize = 400;
+/// The deepest that is looked.
+const DEEPEST: usize = 100;
+
+/// What was found.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Survey {
+    /// Protected names and Git's control files that are there: bound read-only.
+    pub(crate) frozen: Vec<PathBuf>,
+    /// Where protected names lead by links, and where Git is told to look: also
+    /// what is not there yet must not be made.
+    pub(crate) led_to: Vec<PathBuf>,
+    /// Links in place of protected names, with where they lead. Nothing can be
+    /// mounted over a link.
+    pub(crate) links: Vec<(PathBuf, PathBuf)>,
+    /// Git directories.
+    pub(crate) repositories: HashSet<FileId>,
+    /// The configuration files of those.
+    pub(crate) configurations: Vec<PathBuf>,
+    /// The directories, but for those below dependencies and in Git directories.
+    pub(crate) directories: HashMap<PathBuf, FileId>,
+    /// Whether that is all there is.
+    pub(crate) is_complete: bool,
+}
+
+impl Survey {
+    /// Looks through the roots of a guard, until the budget is used up.
+    pub(crate) fn take(guard: &Guard) -> Self {
+        walk::Surveyor::new(guard).survey()
+    }
+}

@@ -1,0 +1,148 @@
+//! Git directories as they are when a run is over: judged by what Git would do
+//! with them.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::FileType;
+
+use super::{MOST_ENTRIES, Sweep};
+use crate::git::{self, CONTROL_NAMES, HEAD};
+use crate::survey::{Entry, list, open_directory};
+
+/// Whether Git may take a directory for one of its own. It wants more of one
+/// than this.
+pub(super) fn looks_like_one(path: &Path, entries: &[Entry]) -> bool {
+    let has = |name: &str| {
+        let mut names = entries.iter().map(|entry| &entry.name);
+        names.any(|known| known.eq_ignore_ascii_case(name))
+    };
+    let is_called_so = path
+        .file_name()
+        .is_some_and(|name| name.eq_ignore_ascii_case(".git"));
+    let has_parts = has("objects") && has("refs");
+    is_called_so || has_parts || has("commondir") || (has(HEAD) && has("config"))
+}
+
+impl Sweep<'_> {
+    pub(super) fn judge_repository(&mut self, directory: &OwnedFd, path: &Path, entries: &[Entry]) {
+        for entry in entries {
+            let name = entry.name.to_string_lossy().to_ascii_lowercase();
+            let is_control = CONTROL_NAMES.contains(&name.as_str());
+            if !is_control
+                || !self.guard.guards_git_entry(&name)
+                || self.was_control(directory, path, entry)
+            {
+                continue;
+            }
+            match name.as_str() {
+                "hooks" => self.judge_hooks(directory, path, entry),
+                "commondir" => self.judge_common_directory(directory, path, entry),
+                _ => self.judge_configuration(directory, path, entry),
+            }
+        }
+    }
+
+    /// A control file of a repository that was there before was read-only.
+    fn was_control(&self, directory: &OwnedFd, path: &Path, entry: &Entry) -> bool {
+        self.baseline.had_entry(directory, path, &entry.name)
+    }
+
+    fn judge_configuration(&mut self, directory: &OwnedFd, path: &Path, entry: &Entry) {
+        let text = git::read_text(directory, &entry.name).ok().flatten();
+        let setting = match &text {
+            Some(text) => git::dangerous_setting(text, self.depth_of(path))
+                .or_else(|| self.strays(path, text).then(|| "core.worktree".to_owned())),
+            None => Some("not a plain text of ordinary size".to_owned()),
+        };
+        if let Some(setting) = setting {
+            let rule = format!("configuration that can run programs: {setting}");
+            self.take_away(directory, path, entry, &rule);
+        }
+    }
+
+    /// Whether the work tree that configuration names is not where its
+    /// repository is.
+    fn strays(&self, path: &Path, text: &str) -> bool {
+        let Some(tree) = git::work_tree(text) else {
+            return false;
+        };
+        match std::fs::canonicalize(path.join(tree)) {
+            Ok(tree) => !self.is_in_root(&tree),
+            Err(_) => false,
+        }
+    }
+
+    fn judge_hooks(&mut self, directory: &OwnedFd, path: &Path, entry: &Entry) {
+        let rule = "live hook of a new repository";
+        let Ok(hooks) = open_directory(directory.as_fd(), &entry.name) else {
+            // A link, or a file that could become one.
+            if entry.kind == FileType::Symlink {
+                self.take_away(directory, path, entry, rule);
+            }
+            return;
+        };
+        let place = path.join(&entry.name);
+        for hook in list(hooks.as_fd(), MOST_ENTRIES).unwrap_or_default() {
+            let is_sample = Path::new(&hook.name)
+                .extension()
+                .is_some_and(|extension| extension == "sample");
+            let is_note = hook.name.to_string_lossy().starts_with("README");
+            if !is_sample && !is_note {
+                self.take_away(&hooks, &place, &hook, rule);
+            }
+        }
+    }
+
+    /// Only a work tree has one, and its own repository is two above it.
+    fn judge_common_directory(&mut self, directory: &OwnedFd, path: &Path, entry: &Entry) {
+        let text = git::read_text(directory, &entry.name).ok().flatten();
+        let parent = path.parent().and_then(Path::file_name);
+        let is_plain = text.is_some_and(|text| text.trim_end() == "../..")
+            && parent.is_some_and(|name| name == "worktrees");
+        if !is_plain {
+            let rule = "configuration of a new repository from elsewhere";
+            self.take_away(directory, path, entry, rule);
+        }
+    }
+
+    /// A file or link in place of a Git directory: what it leads to must have
+    /// been looked at.
+    pub(super) fn judge_git_entry(&mut self, directory: &OwnedFd, path: &Path, entry: &Entry) {
+        if entry.kind == FileType::Directory
+            || !self.guard.guards_git()
+            || self.baseline.had_entry(directory, path, &entry.name)
+        {
+            return;
+        }
+        let place = path.join(&entry.name);
+        let target = if entry.kind == FileType::Symlink {
+            Some(place)
+        } else {
+            let text = git::read_text(directory, &entry.name).ok().flatten();
+            let target = text.as_deref().and_then(git::gitfile_target);
+            target.map(|target| path.join(target))
+        };
+        let target = target.and_then(|target| std::fs::canonicalize(target).ok());
+        let is_seen = target.is_none_or(|target| {
+            let mut parts = target.components();
+            self.is_in_root(&target) && !parts.any(|part| part.as_os_str() == "objects")
+        });
+        if !is_seen {
+            self.take_away(directory, path, entry, "repository from elsewhere");
+        }
+    }
+
+    fn is_in_root(&self, path: &Path) -> bool {
+        self.guard.roots().iter().any(|root| path.starts_with(root))
+    }
+
+    fn depth_of(&self, path: &Path) -> usize {
+        let roots = self.guard.roots().iter();
+        let below = roots.filter_map(|root| path.strip_prefix(root).ok());
+        below
+            .map(|below| below.components().count())
+            .min()
+            .unwrap_or(0)
+    }
+}

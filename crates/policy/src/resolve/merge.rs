@@ -72,7 +72,7 @@ impl Draft {
             withheld: Vec::new(),
             authorities: Vec::new(),
             masked: Vec::new(),
-            audit: Sourced::new(AuditLevel::Security, origin),
+            audit: Sourced::new(AuditLevel::Standard, origin),
             notes: Vec::new(),
         }
     }

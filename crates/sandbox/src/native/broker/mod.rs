@@ -14,6 +14,7 @@
 mod attributes;
 mod caller;
 mod dialled;
+mod images;
 mod names;
 mod networked;
 mod open;
@@ -34,6 +35,7 @@ use ringfence_sys::{self as sys, Channel, Errno, UnixDiag};
 use rustix::event::{PollFd, PollFlags};
 
 use self::caller::{Caller, Spot, path_of};
+use self::images::Images;
 use self::networked::Connections;
 pub(super) use self::programs::started;
 pub(super) use self::roots::Roots;
@@ -75,6 +77,8 @@ pub(super) struct Broker<'a> {
     judged: Option<(Operation, PathBuf)>,
     rules: Rules,
     observer: Observer,
+    /// The programs on record.
+    images: Images,
     sensitive: &'a SensitivePlaces,
     /// What the call being served is about, for the record.
     subject: Subject,
@@ -131,6 +135,7 @@ impl<'a> Broker<'a> {
             judged: None,
             rules: Rules::new(),
             observer,
+            images: Images::default(),
             sensitive,
             subject: Subject::default(),
             is_crowded: false,
@@ -225,6 +230,9 @@ impl Broker<'_> {
 
     /// Refuses what the rules refuse. There is no other answer from here.
     fn refuse_call(&mut self, call: &Notification, errno: Errno) {
+        if !self.has_program_recorded(call) {
+            return;
+        }
         let caller = Caller::new(&self.listener, call);
         self.record(call, seen::refused(&caller, errno));
         let _ = self.listener.answer(call, Answer::Fail(errno));
@@ -236,6 +244,10 @@ impl Broker<'_> {
             // Nothing sends it here.
             let _ = self.listener.answer(call, Answer::Fail(Errno::NOSYS));
             return;
+        }
+        if call.number == observe::FIRST_CALL && observe::sees_programs_begin(self.observer.level())
+        {
+            return self.see_program_begin(call);
         }
         let caller = Caller::new(&self.listener, call);
         if let Some(errno) = programs::absent_program(&caller) {
@@ -262,6 +274,9 @@ impl Broker<'_> {
     fn carry_out(&mut self, call: &Notification) {
         self.judged = None;
         self.subject.clear();
+        if !self.has_program_recorded(call) {
+            return;
+        }
         let done = self.dispatch(call);
         if matches!(done, Ok(Done::Offline)) {
             return self.let_wait_for_network(*call);

@@ -17,6 +17,7 @@ mod hidden;
 mod host_id;
 mod internet;
 mod internet_servers;
+mod interruptions;
 mod kits;
 mod leftovers;
 mod limits;

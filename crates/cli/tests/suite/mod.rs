@@ -25,6 +25,7 @@ mod listener;
 mod masked;
 mod network;
 mod ordinary_work;
+mod pipes;
 mod policy_commands;
 mod policy_log;
 mod privileges;

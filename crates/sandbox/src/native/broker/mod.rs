@@ -18,6 +18,7 @@ mod images;
 mod names;
 mod networked;
 mod open;
+mod pipes;
 mod programs;
 mod repository;
 mod roots;

@@ -20,7 +20,9 @@ pub enum RefusalKind {
     Network,
     /// Reaching a socket of the host.
     Socket,
-    /// A call to the kernel that nothing inside may make.
+    /// A sandbox of a program's own: namespaces and mounts.
+    Namespace,
+    /// Another call to the kernel that nothing inside may make.
     Call,
 }
 
@@ -28,7 +30,8 @@ pub enum RefusalKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Refusal {
-    /// Files, network, sockets of the host, or calls to the kernel.
+    /// Files, network, sockets of the host, namespaces, or other calls to the
+    /// kernel.
     pub kind: RefusalKind,
     /// What was tried, such as `create` or `connect`.
     pub operation: String,

@@ -11,11 +11,16 @@ use serde::{Deserialize, Serialize};
 pub enum AuditLevel {
     /// Network decisions are still made, none is kept.
     Off,
-    /// Network decisions.
+    /// Network decisions, programs and sockets.
     Network,
-    /// Network decisions and security-relevant system calls.
+    /// The same, and every file name that is made, changed or refused: what is
+    /// seen without making anybody wait who could be interrupted.
+    Standard,
+    /// The same, and attempts: opens of hidden places, every refused system
+    /// call, programs before they start. Calls take longer, and may fail with
+    /// `EINTR` that do not outside.
     Security,
-    /// Everything that can be seen.
+    /// The same, and every other call, counted.
     All,
 }
 
@@ -25,6 +30,7 @@ impl AuditLevel {
         match self {
             Self::Off => "off",
             Self::Network => "network",
+            Self::Standard => "standard",
             Self::Security => "security",
             Self::All => "all",
         }

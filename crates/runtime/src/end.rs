@@ -85,7 +85,7 @@ impl End {
         if is_told_here && matches!(call.outcome, sandbox::Outcome::Refused(_)) {
             let subject = call.paths.first().map_or("", String::as_str);
             let rule = call.rule.as_deref().unwrap_or_default();
-            let kind = RefusalKind::Call;
+            let kind = kind_of_call(call);
             self.refusals.count(kind, &call.call, subject, rule, 1);
         }
     }
@@ -224,6 +224,18 @@ fn exit_of(end: &End) -> Exit {
         code,
         reason,
         signal,
+    }
+}
+
+/// What programs try that make a sandbox of their own is told apart: there is
+/// something to do about it.
+fn kind_of_call(call: &sandbox::Observation) -> RefusalKind {
+    let nests = call.action == sandbox::Action::Namespace
+        || ["mount", "pivot_root"].contains(&call.call.as_str());
+    if nests {
+        RefusalKind::Namespace
+    } else {
+        RefusalKind::Call
     }
 }
 

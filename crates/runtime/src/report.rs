@@ -187,10 +187,11 @@ mod tests {
 
     #[test]
     fn without_a_listener_no_more_than_the_network_is_recorded() {
-        use AuditLevel::{All, Network, Off, Security};
+        use AuditLevel::{All, Network, Off, Security, Standard};
         for (level, held) in [
             (Off, Off),
             (Network, Network),
+            (Standard, Network),
             (Security, Network),
             (All, Network),
         ] {

@@ -34,6 +34,11 @@ const REMEDIES: [(&[&str], &str); 3] = [
     ),
 ];
 
+/// What to do about programs that make a sandbox of their own.
+const NESTED: &str = "programs that make their own sandbox cannot do so inside this one, which holds them \
+     already; switch theirs off (Chromium: --no-sandbox; codex: --sandbox danger-full-access), \
+     and run what bwrap, srt or ringfence would have run without them";
+
 /// What to do about refusals, in the words of a command line.
 pub(crate) struct Advice {
     /// Where all of them are told.
@@ -189,7 +194,9 @@ fn remedies(refusals: &[Refusal]) -> impl Iterator<Item = &'static str> {
     let met = REMEDIES
         .iter()
         .filter(move |(codes, _)| codes.iter().any(|code| is_met(code)));
-    met.map(|(_, remedy)| *remedy)
+    let is_nested = |refusal: &Refusal| refusal.kind == RefusalKind::Namespace;
+    let nested = refusals.iter().any(is_nested).then_some(NESTED);
+    met.map(|(_, remedy)| *remedy).chain(nested)
 }
 
 #[cfg(test)]

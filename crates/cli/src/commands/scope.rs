@@ -81,7 +81,7 @@ pub(crate) struct ScopeArgs {
     pass_env: Vec<String>,
     #[command(flatten)]
     limits: LimitArgs,
-    /// What is recorded: off, network, security or all
+    /// What is recorded: off, network, standard (the default), security or all
     #[arg(long, value_name = "LEVEL")]
     audit: Option<Level>,
     /// The working folder, which relative paths are below
@@ -114,9 +114,12 @@ enum Level {
     Off,
     /// Decisions about the network, programs started, sockets
     Network,
-    /// The same, files written, and every call that matters or was refused
+    /// The same, and files made, changed and refused; costs next to nothing
+    Standard,
+    /// The same, and attempts: hidden places, every refused call. Slower, and
+    /// calls that a signal interrupts may fail, starts of programs among them
     Security,
-    /// The same, and every other call, counted
+    /// The same, and every other call, counted. Much slower
     All,
 }
 
@@ -125,6 +128,7 @@ impl From<Level> for AuditLevel {
         match level {
             Level::Off => Self::Off,
             Level::Network => Self::Network,
+            Level::Standard => Self::Standard,
             Level::Security => Self::Security,
             Level::All => Self::All,
         }

@@ -52,7 +52,7 @@ fn whichever_use_is_the_first_finds_the_network_served() {
         "socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).bind((\"::\", 0))",
         "libc.bind(socket.socket().detach(), bytes(16), 16)",
     ] {
-        for level in ["off", "network", "security", "all"] {
+        for level in ["off", "network", "standard", "security", "all"] {
             let flags = [&OPEN[..], &["--audit", level]].concat();
             let outcome = inside_with(folder.path(), &flags, &listeners_around(used));
             // Two proxies, and where everything else goes.

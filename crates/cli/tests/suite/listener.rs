@@ -34,7 +34,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 "#;
 
 const PYTHON: &str = "/usr/bin/python3";
-const LEVELS: [&str; 4] = ["off", "network", "security", "all"];
+const LEVELS: [&str; 5] = ["off", "network", "standard", "security", "all"];
 
 /// The words that start the binary under somebody else's listener.
 fn under_a_listener(words: &[&str]) -> Vec<String> {
@@ -91,10 +91,10 @@ fn g10_accepting_it_changes_nothing_where_there_is_no_other_listener() {
         .run();
     assert_eq!(folder.listing(), ["made"]);
     let report = reported(&place);
-    assert_eq!(report.audit.effective, AuditLevel::Security);
+    assert_eq!(report.audit.effective, AuditLevel::Standard);
     assert_eq!(
         (report.audit.level, report.audit.reason),
-        (AuditLevel::Security, None)
+        (AuditLevel::Standard, None)
     );
     assert!(
         report
@@ -382,7 +382,7 @@ fn g7_a_run_without_a_listener_says_so_everywhere() {
     let report = reported(&state);
     let reason = report.audit.reason.expect("a reason");
     assert!(reason.contains("listener"), "{reason}");
-    assert_eq!(report.audit.level, AuditLevel::Security);
+    assert_eq!(report.audit.level, AuditLevel::Standard);
     assert_eq!(report.audit.effective, AuditLevel::Network);
     let seccomp = report
         .enforcement
@@ -398,7 +398,7 @@ fn g7_a_run_without_a_listener_says_so_everywhere() {
     let started = &events(&state)[0];
     assert_eq!(
         (&started["level"], &started["reduced"]["from"]),
-        (&"network".into(), &"security".into())
+        (&"network".into(), &"standard".into())
     );
     let audit = |word: &str| {
         let program = ringfence().args(["audit", word]);
@@ -409,7 +409,7 @@ fn g7_a_run_without_a_listener_says_so_everywhere() {
             .stdout
     };
     assert!(
-        audit("show").contains("network instead of security"),
+        audit("show").contains("network instead of standard"),
         "{}",
         audit("show")
     );

@@ -74,7 +74,7 @@ impl Draft {
             withheld: Vec::new(),
             authorities: Vec::new(),
             masked: Vec::new(),
-            audit: Sourced::new(AuditLevel::Security, origin),
+            audit: Sourced::new(AuditLevel::Standard, origin),
             notes: Vec::new(),
         }
     }

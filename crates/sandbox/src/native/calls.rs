@@ -7,6 +7,11 @@ pub(super) fn name(number: usize) -> String {
     Sysno::new(number).map_or_else(|| format!("call {number}"), |call| call.name().to_owned())
 }
 
+/// The same for a number as `libc` has them.
+pub(super) fn name_of(number: libc::c_long) -> String {
+    name(usize::try_from(number).unwrap_or(usize::MAX))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

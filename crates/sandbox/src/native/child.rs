@@ -10,7 +10,7 @@ use ringfence_sys::{self as sys, Channel, Errno};
 use super::broker;
 use super::failure::{During, Failure};
 use super::handover::{self, Progress, Ways};
-use super::observe::{self, Observer, Pass, Repeat};
+use super::observe::{self, Observer, Pass};
 use super::prepared::Way;
 use crate::plan::{Plan, Stream};
 use crate::wire::{Event, Step};
@@ -139,9 +139,9 @@ impl Door<'_> {
     /// Becomes the program, which is on record before.
     fn enter(&self, program: &CString) -> Result<Infallible, Errno> {
         let shown = match self.plan.prepared().way {
-            Way::InMemory(Pass(shown)) => {
+            Way::InMemory(pass) => {
                 self.record(program)?;
-                shown
+                pass.map_or([0; 3], |Pass(shown)| shown)
             }
             Way::Copied { .. } => [0; 3],
         };
@@ -170,7 +170,7 @@ impl Door<'_> {
             return Ok(());
         }
         let started = broker::started(program, self.plan.arguments(), self.plan.working_folder());
-        if self.observer.tell(libc::SYS_execve, started, Repeat::Told) {
+        if self.observer.tell_command(started, program.as_bytes()) {
             Ok(())
         } else {
             Err(Errno::IO)

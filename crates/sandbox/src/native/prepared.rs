@@ -12,8 +12,9 @@ use crate::judge::Judge;
 /// How the command's process comes to be.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Way {
-    /// In the init's memory, to become the command with this pass.
-    InMemory(Pass),
+    /// In the init's memory, to become the command, with this pass where that
+    /// would wait for the init.
+    InMemory(Option<Pass>),
     /// As a copy, with whether anything of it is recorded.
     Copied { is_recorded: bool },
 }
@@ -25,7 +26,8 @@ impl Way {
             let is_recorded = level > AuditLevel::Off;
             return Ok(Self::Copied { is_recorded });
         }
-        Pass::new().map(Self::InMemory)
+        let pass = (level == AuditLevel::Security).then(Pass::new);
+        pass.transpose().map(Self::InMemory)
     }
 }
 
@@ -49,8 +51,10 @@ impl Prepared {
         let way = Way::choose(level, has_terminal)?;
         let command = match (judge, way) {
             (Judge::Nobody, _) => filters::unjudged(),
-            (Judge::Init, Way::InMemory(pass)) => observe::of_command_with(level, watch, pass),
-            (Judge::Init, Way::Copied { .. }) => observe::of_command(level, watch),
+            (Judge::Init, Way::InMemory(Some(pass))) => {
+                observe::of_command_with(level, watch, pass)
+            }
+            (Judge::Init, _) => observe::of_command(level, watch),
         };
         Ok(Self {
             way,

@@ -125,6 +125,21 @@ impl Rule {
         self
     }
 
+    /// This rule first, and `other` for every use that it allows. None where
+    /// the two do not make one list of cases.
+    pub fn then(&self, other: &Self) -> Option<Self> {
+        let stops = |action: Action| action != Action::Allow;
+        if self.cases.is_empty() && stops(self.otherwise) {
+            return Some(self.clone());
+        }
+        let stops_in_each = self.cases.iter().all(|(_, action)| stops(*action));
+        (stops_in_each && !stops(self.otherwise)).then(|| Self {
+            number: self.number,
+            cases: [self.cases.as_slice(), &other.cases].concat(),
+            otherwise: other.otherwise,
+        })
+    }
+
     fn decide(&self, arguments: &[u64; 6]) -> Action {
         self.cases
             .iter()

@@ -23,7 +23,7 @@ pub(super) struct Work {
 /// Folders and files in each that are searched.
 const FOLDERS: usize = 1000;
 const STRACE: &str = "strace";
-const LEVELS: [&str; 4] = ["off", "network", "security", "all"];
+const LEVELS: [&str; 5] = ["off", "network", "standard", "security", "all"];
 
 /// Modules of the standard library that a tool of some size imports.
 const IMPORTS: &str = "import argparse, asyncio, base64, collections, csv, dataclasses, datetime, \

@@ -7,7 +7,7 @@ use super::Ledger;
 
 fn filled() -> Ledger {
     let ledger = Ledger::new();
-    let script = "echo > .bashrc; ./attack bpf; /bin/true '=cmd()' '+1' \"a,b\" 'c\"d'; \
+    let script = "echo > .bashrc; ./attack unshare 0x10000000; /bin/true '=cmd()' '+1' \"a,b\" 'c\"d'; \
                   d=$(printf 'a\\nb'); mkdir \"$d\"; echo > \"$d/x\"; exec yes";
     ledger
         .run(&["--quiet", "--output", "64KiB"], script)

@@ -3,7 +3,7 @@
 use super::super::arena::refused;
 use super::Ledger;
 
-const LEVELS: [&str; 4] = ["off", "network", "security", "all"];
+const LEVELS: [&str; 5] = ["off", "network", "standard", "security", "all"];
 
 /// Calls that are refused, with the error and what they are about.
 const CALLS: &[(&str, &str, &str, &str)] = &[
@@ -56,6 +56,23 @@ fn g7_refused_calls_are_on_record() {
             assert_eq!(found.len(), 1, "`{attack}` at {level}: {}", recorded.text());
             assert_eq!(found[0]["action"], *action, "`{attack}` at {level}");
         }
+    }
+}
+
+#[test]
+fn g7_at_standard_attempts_at_nesting_are_on_record() {
+    let ledger = Ledger::new();
+    ledger.arena.outside("mkdir d e").expect_code(0);
+    let nesting = ["unshare", "clone", "setns", "mount"];
+    for (attack, error, call, _) in CALLS {
+        let recorded = ledger.run(&[], &format!("./attack {attack}"));
+        let found = recorded
+            .of_kind("call")
+            .filter(|told| told["call"] == *call && told["outcome"]["refused"] == *error);
+        let want = usize::from(nesting.contains(call));
+        assert_eq!(found.count(), want, "`{attack}`: {}", recorded.text());
+        let is_told = recorded.outcome.stderr.contains("--no-sandbox");
+        assert_eq!(is_told, want == 1, "{}", recorded.outcome.stderr);
     }
 }
 

@@ -5,6 +5,7 @@ mod evasions;
 mod exports;
 mod floods;
 mod levels;
+mod programs;
 mod refused;
 mod secrets;
 mod story;

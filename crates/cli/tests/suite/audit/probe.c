@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -292,6 +293,45 @@ static int flood(char **args)
 	return 0;
 }
 
+/* exec-in-thread PROGRAM: a thread that is not the first becomes the program */
+static void *become(void *program)
+{
+	execl(program, "true", "of-a-thread", NULL);
+	return NULL;
+}
+
+static int exec_in_thread(char **args)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, become, args[0]))
+		cannot_try("pthread_create");
+	pthread_join(thread, NULL);
+	return -1;
+}
+
+/* begin-again COUNT WAY: makes the first call of programs that often, as it is
+ * or, with the way "changed", with other random bytes each time */
+static int begin_again(char **args)
+{
+	int is_changed = !strcmp(args[1], "changed");
+	char *bytes = (char *)getauxval(AT_RANDOM);
+
+	for (long n = 0; n < number(args[0]); n++) {
+		if (is_changed)
+			memcpy(bytes, &n, sizeof(n));
+#ifdef __x86_64__
+		unsigned long base;
+
+		if (syscall(SYS_arch_prctl, 0x1003, &base) || syscall(SYS_arch_prctl, 0x1002, base))
+			return -1;
+#else
+		syscall(SYS_set_tid_address, NULL);
+#endif
+	}
+	return 0;
+}
+
 /* nothing COUNT: a call that does nothing, that often */
 static int nothing(char **args)
 {
@@ -309,6 +349,7 @@ static const struct {
 	{ "signalled", signalled, 2 }, { "names", names, 1 },
 	{ "changing", changing, 1 }, { "hostile", hostile, 0 },
 	{ "flood", flood, 2 }, { "nothing", nothing, 1 },
+	{ "exec-in-thread", exec_in_thread, 1 }, { "begin-again", begin_again, 2 },
 };
 
 int main(int count, char **words)

@@ -58,7 +58,7 @@ fn g7_a_look_at_a_hidden_place_is_recorded() {
     let key = home.join(".ssh/id_rsa").display().to_string();
     let script = "cat $HOME/.ssh/id_rsa; cd $HOME/.aws && cat ../.aws/credentials; true";
     let outcome = ledger
-        .command(&[], &["sh", "-c", script])
+        .command(&["--audit", "security"], &["sh", "-c", script])
         .env("HOME", home.path())
         .run()
         .expect_code(0);
@@ -112,7 +112,9 @@ fn g7_paths_with_anything_in_them_are_one_line_of_json_each() {
 fn g7_what_is_refused_is_counted_at_the_end() {
     let ledger = Ledger::new();
     let script = "for i in 1 2 3 4 5; do echo > .bashrc; done; ./attack bpf; true";
-    let recorded = ledger.run(&[], script).expect_code(0);
+    // Below `security` the kernel refuses `bpf` without telling anybody.
+    let recorded = ledger.run(&["--audit", "security"], script);
+    let recorded = recorded.expect_code(0);
     let ended = recorded.of_kind("run-ended").next().expect("its end");
     assert_eq!(ended["refusals"], 6, "{}", recorded.text());
 }

@@ -10,7 +10,10 @@ fn eventful() -> Ledger {
     let ledger = Ledger::new();
     let script = "echo text > kept; mkdir d; for i in 1 2 3; do /bin/true $i; done; rm kept; \
                   echo > .bashrc; ./attack bpf; ./load 2> /dev/null; exec yes";
-    let flags = ["--name", "box", "--output", "64KiB", "--quiet"];
+    // At `security`, for the call that is refused.
+    let flags = [
+        "--name", "box", "--output", "64KiB", "--quiet", "--audit", "security",
+    ];
     ledger.run(&flags, script).expect_code(137);
     ledger
 }

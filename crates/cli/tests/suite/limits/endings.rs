@@ -40,7 +40,7 @@ fn g9_time_holds_also_while_the_program_is_loaded() {
         .folder(&ground.folder)
         .start();
     assert!(wait_until(|| ready.exists()));
-    for level in ["off", "network", "security", "all"] {
+    for level in ["off", "network", "standard", "security", "all"] {
         let flags = ["--time", "500ms", "--audit", level];
         let words = ["./slow", ground.folder.text()];
         let ended = ground.finish(ground.command_of(&flags, &words).start());

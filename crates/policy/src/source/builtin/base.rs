@@ -60,7 +60,7 @@ pub fn base_layer(context: &PathContext) -> Layer {
         pass: Some(sourced_all(&layer, PASS.iter().map(ToString::to_string))),
         ..EnvironmentLayer::default()
     };
-    layer.audit = Some(layer.sourced(AuditLevel::Security));
+    layer.audit = Some(layer.sourced(AuditLevel::Standard));
     layer
 }
 

@@ -15,9 +15,11 @@ mod attributes;
 mod caller;
 mod configuration;
 mod dialled;
+mod images;
 mod names;
 mod networked;
 mod open;
+mod pipes;
 mod programs;
 mod quick;
 mod repository;
@@ -39,6 +41,7 @@ use rustix::fs::{Mode, OFlags};
 
 use self::caller::{Caller, Spot, path_of};
 pub(super) use self::configuration::Configurations;
+use self::images::Images;
 use self::networked::Connections;
 pub(super) use self::programs::started;
 use self::quick::Quick;
@@ -93,6 +96,8 @@ pub(super) struct Broker<'a> {
     judged: Option<(Operation, PathBuf)>,
     rules: Rules,
     observer: Observer,
+    /// The programs on record.
+    images: Images,
     sensitive: &'a SensitivePlaces,
     /// What the call being served is about, for the record.
     subject: Subject,
@@ -154,6 +159,7 @@ impl<'a> Broker<'a> {
             judged: None,
             rules: Rules::new(watch),
             observer,
+            images: Images::default(),
             sensitive,
             subject: Subject::default(),
             is_crowded: false,
@@ -248,6 +254,9 @@ impl Broker<'_> {
 
     /// Refuses what the rules refuse. There is no other answer from here.
     fn refuse_call(&mut self, call: &Notification, errno: Errno) {
+        if !self.has_program_recorded(call) {
+            return;
+        }
         let caller = Caller::new(&self.listener, call);
         self.record(call, seen::refused(&caller, errno));
         let _ = self.listener.answer(call, Answer::Fail(errno));
@@ -259,6 +268,10 @@ impl Broker<'_> {
             // Nothing sends it here.
             let _ = self.listener.answer(call, Answer::Fail(Errno::NOSYS));
             return;
+        }
+        if call.number == observe::FIRST_CALL && observe::sees_programs_begin(self.observer.level())
+        {
+            return self.see_program_begin(call);
         }
         let caller = Caller::new(&self.listener, call);
         if let Some(errno) = programs::absent_program(&caller) {
@@ -285,6 +298,9 @@ impl Broker<'_> {
     fn carry_out(&mut self, call: &Notification) {
         self.judged = None;
         self.subject.clear();
+        if !self.has_program_recorded(call) {
+            return;
+        }
         let is_quick = self.guarding == Guarding::Live;
         let quickly = is_quick.then(|| self.quickly(call)).flatten();
         let done = quickly.unwrap_or_else(|| self.dispatch(call));

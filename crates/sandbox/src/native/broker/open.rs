@@ -8,6 +8,7 @@ use ringfence_sys::{self as sys, Errno};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
 
 use super::caller::{Caller, Lead, Spot, as_descriptor};
+use super::pipes::Waiting;
 use super::{Broker, Done, Outcome};
 use crate::native::disk::Name;
 use crate::wire::Operation;
@@ -174,23 +175,26 @@ impl Broker<'_> {
     fn open_place_slowly(&mut self, caller: &Caller<'_>, place: OwnedFd, how: How) -> Outcome {
         let status = rustix::fs::fstat(&place)?;
         let kind = FileType::from_raw_mode(status.st_mode);
-        let open = move || {
-            let link = format!("/proc/self/fd/{}", place.as_raw_fd());
-            let flags = how.existing() - OFlags::NOFOLLOW;
-            rustix::fs::open(link, flags, Mode::empty())
-        };
         if kind == FileType::Fifo && !how.flags.contains(OFlags::NONBLOCK) {
-            self.workers.run(&self.listener, caller, move || {
-                Ok(Answer::Descriptor(open()?, how.close_on_exec()))
-            })?;
-            return Ok(Done::Later);
+            return self.open_pipe(caller, place, how);
         }
         if kind == FileType::RegularFile {
             self.disk.admit_writing(how.flags)?;
         }
-        let file = open()?;
+        let link = format!("/proc/self/fd/{}", place.as_raw_fd());
+        let flags = how.existing() - OFlags::NOFOLLOW;
+        let file = rustix::fs::open(link, flags, Mode::empty())?;
         self.disk.opened(&file, Some(&status), Name::Given)?;
         descriptor(file, how)
+    }
+
+    fn open_pipe(&mut self, caller: &Caller<'_>, place: OwnedFd, how: How) -> Outcome {
+        let waiting = Waiting::new(&self.listener, caller.call());
+        self.workers.run(&self.listener, caller, move || {
+            let end = waiting.open(&place, how.existing() - OFlags::NOFOLLOW)?;
+            Ok(Answer::Descriptor(end, how.close_on_exec()))
+        })?;
+        Ok(Done::Later)
     }
 
     /// `O_TMPFILE`: no name is made or changed. A file without a name gets one

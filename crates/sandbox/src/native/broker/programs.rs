@@ -1,5 +1,5 @@
-//! Programs that are started: which, with which words, and whether they are
-//! there at all.
+//! Programs that are started, as the attempt shows them: which, with which words,
+//! and whether they are there at all.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
@@ -8,6 +8,7 @@ use std::path::Path;
 
 use ringfence_sys::{self as sys, Errno};
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
+use rustix::process::Pid;
 
 use super::caller::{CURRENT_FOLDER, Caller, as_descriptor};
 use super::seen::{CUT, LONGEST_PATH, Record, text, whole_path};
@@ -19,6 +20,8 @@ use crate::sensitive::{as_path, without_dots};
 /// The most words of a program's arguments, and bytes of all together.
 const MOST_WORDS: usize = 64;
 const MOST_OF_WORDS: usize = 4096;
+/// Stands for the path of a program that could not be read.
+pub(super) const UNREADABLE: &str = "(unreadable)";
 
 /// Why a program cannot be started that is not there, as a search through
 /// `PATH` tries. It is answered with this: were it let go on and not recorded,
@@ -78,7 +81,7 @@ pub(super) fn program(caller: &Caller<'_>, at: (u64, u64), argv: u64, flags: u64
     let mut buffer = [0; LONGEST_PATH];
     let paths = match sys::read_c_string_into(caller.thread(), at.1, &mut buffer) {
         Ok(path) => program_paths(caller, at.0, path, flags),
-        Err(_) => vec!["(unreadable)".to_owned()],
+        Err(_) => vec![UNREADABLE.to_owned()],
     };
     let mut record = Record::once(caller.call(), Action::Exec, paths);
     record.observation.argv = words(caller, argv);
@@ -105,23 +108,22 @@ pub(in crate::native) fn started(
     Observation {
         time: observe::now(),
         pid: rustix::process::getpid().as_raw_pid(),
-        call: calls::name(usize::try_from(libc::SYS_execve).unwrap_or(usize::MAX)),
+        call: calls::name_of(libc::SYS_execve),
         action: Action::Exec,
         paths: std::iter::once(text(whole.as_os_str().as_bytes()))
             .chain(own)
             .collect(),
-        argv: cut(arguments),
+        argv: cut(arguments.iter().map(|word| word.as_bytes())),
         outcome: Outcome::Continued,
         rule: None,
     }
 }
 
 /// The words, or as much of them as is kept.
-fn cut(arguments: &[CString]) -> Vec<String> {
+fn cut<'a>(arguments: impl Iterator<Item = &'a [u8]>) -> Vec<String> {
     let mut words = Vec::new();
     let mut left = MOST_OF_WORDS;
     for word in arguments {
-        let word = word.as_bytes();
         let kept = &word[..word.len().min(left)];
         let is_one_more = words.len() == MOST_WORDS;
         if !is_one_more {
@@ -134,6 +136,23 @@ fn cut(arguments: &[CString]) -> Vec<String> {
         left -= kept.len();
     }
     words
+}
+
+/// The words that a program was started with, as they lie in its memory now.
+pub(super) fn words_of_process(thread: Pid) -> Vec<String> {
+    let path = format!("/proc/{}/cmdline", thread.as_raw_pid());
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    // Room for the end of each word, and for seeing that there are more.
+    let mut buffer = [0; MOST_OF_WORDS + MOST_WORDS + 2];
+    let length = rustix::fs::open(path, flags, Mode::empty())
+        .and_then(|file| rustix::io::read(file, &mut buffer))
+        .unwrap_or(0);
+    let words = &buffer[..length];
+    let words = words.strip_suffix(&[0]).unwrap_or(words);
+    if words.is_empty() {
+        return Vec::new();
+    }
+    cut(words.split(|byte| *byte == 0))
 }
 
 /// The path of a program, and where it leads if only the caller can tell.
@@ -214,6 +233,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_of_words_is_bounded_and_the_rest_told() {
+        let cut = |words: &[CString]| super::cut(words.iter().map(|word| word.as_bytes()));
         assert_eq!(cut(&arguments(&["sh", "", "-c"])), ["sh", "", "-c"]);
         assert_eq!(cut(&arguments(&["x"; MOST_WORDS])).len(), MOST_WORDS);
         let many = cut(&arguments(&["x"; MOST_WORDS + 5]));

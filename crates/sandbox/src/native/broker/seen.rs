@@ -125,7 +125,7 @@ fn about(call: &Notification, action: Action, outcome: Outcome) -> Observation {
     Observation {
         time: observe::now(),
         pid: process_of(call.thread).as_raw_pid(),
-        call: calls::name(usize::try_from(call.number).unwrap_or(usize::MAX)),
+        call: calls::name_of(call.number),
         action,
         paths: Vec::new(),
         argv: Vec::new(),
@@ -135,7 +135,7 @@ fn about(call: &Notification, action: Action, outcome: Outcome) -> Observation {
 }
 
 /// The process of a thread. A thread that is gone is told by its own number.
-fn process_of(thread: Pid) -> Pid {
+pub(super) fn process_of(thread: Pid) -> Pid {
     if sys::is_first_thread(thread) {
         return thread;
     }
@@ -145,6 +145,16 @@ fn process_of(thread: Pid) -> Pid {
         .find_map(|line| line.strip_prefix("Tgid:"))
         .and_then(|number| Pid::from_raw(number.trim().parse().ok()?))
         .unwrap_or(thread)
+}
+
+/// A program that has begun, seen by this call.
+pub(super) fn begun(call: &Notification, path: String, words: Vec<String>) -> Record {
+    let mut record = Record::once(call, Action::Exec, vec![path]);
+    record.observation.call = calls::name_of(libc::SYS_execve);
+    record.observation.argv = words;
+    record.observation.outcome = Outcome::Done;
+    record.repeat = Repeat::Told;
+    record
 }
 
 /// What is recorded of a call that the rules refuse, if it is more than a

@@ -9,6 +9,7 @@ use ringfence_sys::seccomp::{Answer, Listener};
 use rustix::process::Pid;
 
 use super::caller::Caller;
+use super::pipes::RESTART;
 use crate::native::observe::Observer;
 use crate::wire::Refusal;
 
@@ -81,7 +82,7 @@ impl Workers {
             .stack_size(STACK)
             .spawn(move || {
                 let result = operation();
-                let ended = result.as_ref().map(drop).map_err(|errno| *errno);
+                let ended = result.as_ref().map(drop).map_err(as_told);
                 observer.ended(call.id(), call.number, ended);
                 let answer = result.unwrap_or_else(Answer::Fail);
                 let _ = listener.answer(&call, answer);
@@ -101,6 +102,15 @@ impl Workers {
 
     pub(super) fn take_refusals(&self) -> Vec<Refusal> {
         std::mem::take(&mut *lock(&self.refusals))
+    }
+}
+
+/// What the caller sees, or will see if it does not make the call again.
+fn as_told(errno: &Errno) -> Errno {
+    if *errno == RESTART {
+        Errno::INTR
+    } else {
+        *errno
     }
 }
 

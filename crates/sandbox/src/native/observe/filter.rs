@@ -1,9 +1,12 @@
 //! Which calls of the command are seen at each level, and the one filter that
 //! sends them to the init together with those that it judges.
 //!
-//! From `security` on, refused calls are sent as well, to be recorded and
-//! refused there: an error that the kernel gives by itself is seen by nobody.
-//! A listener that is gone means `ENOSYS` for them, so they stay refused.
+//! A call that is sent may fail with `EINTR` until the init has received it. So
+//! up to `standard` nothing is sent for the record alone but what a program does
+//! first of all, when no signal has a handler, and refused calls that are rare.
+//! From `security` on all refused calls are sent, to be recorded and refused
+//! there: an error that the kernel gives by itself is seen by nobody. A listener
+//! that is gone means `ENOSYS` for them, so they stay refused.
 
 use ringfence_policy::AuditLevel;
 use ringfence_sys::Errno;
@@ -12,8 +15,30 @@ use rustix::rand::GetRandomFlags;
 
 use crate::native::filters::{self, Watch};
 
-/// Programs that are started. (Connections are watched in any case.)
+/// Programs that are started, as the attempt. (Connections are watched in any
+/// case.)
 const PROGRAMS: &[libc::c_long] = &[libc::SYS_execve, libc::SYS_execveat];
+
+/// The call by which a program shows that it has been started: every C library,
+/// static or not, and Go set up their thread pointer with it before anything
+/// else. Threads get theirs from `clone`.
+#[cfg(target_arch = "x86_64")]
+pub(in crate::native) const FIRST_CALL: libc::c_long = libc::SYS_arch_prctl;
+#[cfg(not(target_arch = "x86_64"))]
+pub(in crate::native) const FIRST_CALL: libc::c_long = libc::SYS_set_tid_address;
+/// From the kernel's `asm/prctl.h`.
+#[cfg(target_arch = "x86_64")]
+const ARCH_SET_FS: u32 = 0x1002;
+
+/// What programs try that make a sandbox of their own. They are told at the end
+/// what to do, so these refusals are recorded from `standard` on.
+const NESTING: &[libc::c_long] = &[
+    libc::SYS_unshare,
+    libc::SYS_clone,
+    libc::SYS_setns,
+    libc::SYS_mount,
+    libc::SYS_pivot_root,
+];
 
 /// Other processes, other ids, and files that are looked at.
 const SECURITY: &[libc::c_long] = &[
@@ -63,10 +88,15 @@ pub(in crate::native) const TRACE_ME: u32 = 0;
 pub(in crate::native) const ATTACH: u32 = 16;
 pub(in crate::native) const SEIZE: u32 = 0x4206;
 
-/// Whether the init holds the rules that refuse calls, so that it sees them;
-/// else the kernel does.
+/// Whether the init holds rules that refuse calls, so that it sees them; else
+/// the kernel does, by the filter that the command inherits from the init.
 pub(in crate::native) fn sees_refusals(level: AuditLevel) -> bool {
-    level >= AuditLevel::Security
+    level >= AuditLevel::Standard
+}
+
+/// Whether programs are seen once they have been started, and not before.
+pub(in crate::native) fn sees_programs_begin(level: AuditLevel) -> bool {
+    matches!(level, AuditLevel::Network | AuditLevel::Standard)
 }
 
 /// Whether call `number` is of interest at this level.
@@ -74,9 +104,10 @@ pub(in crate::native) fn is_of_interest(level: AuditLevel, number: i64) -> bool 
     match level {
         AuditLevel::Off => false,
         AuditLevel::Network => {
-            PROGRAMS.contains(&number) || [libc::SYS_connect, libc::SYS_bind].contains(&number)
+            let sockets = [libc::SYS_connect, libc::SYS_bind];
+            number == FIRST_CALL || PROGRAMS.contains(&number) || sockets.contains(&number)
         }
-        AuditLevel::Security | AuditLevel::All => true,
+        AuditLevel::Standard | AuditLevel::Security | AuditLevel::All => true,
     }
 }
 
@@ -131,18 +162,10 @@ pub(in crate::native) fn of_command(level: AuditLevel, watch: Watch) -> Filter {
     match level {
         AuditLevel::Off => filters::watched(watch),
         AuditLevel::Network => {
-            let seen = PROGRAMS
-                .iter()
-                .map(|call| Rule::always(*call, Action::Notify));
-            Filter::new(
-                filters::watched(watch)
-                    .rules()
-                    .iter()
-                    .cloned()
-                    .chain(seen)
-                    .collect(),
-            )
+            let watched = filters::watched(watch);
+            Filter::new(watched.rules().iter().cloned().chain([begun()]).collect())
         }
+        AuditLevel::Standard => standard(watch),
         AuditLevel::Security => security(),
         AuditLevel::All => Filter::with_default(
             NEVER
@@ -152,6 +175,38 @@ pub(in crate::native) fn of_command(level: AuditLevel, watch: Watch) -> Filter {
             Action::Notify,
         ),
     }
+}
+
+/// A program that has begun.
+fn begun() -> Rule {
+    #[cfg(target_arch = "x86_64")]
+    return Rule::always(FIRST_CALL, Action::Allow)
+        .when(&[Test::equals(0, ARCH_SET_FS)], Action::Notify);
+    #[cfg(not(target_arch = "x86_64"))]
+    Rule::always(FIRST_CALL, Action::Notify)
+}
+
+/// The kernel refuses by itself, but for attempts at nesting.
+fn standard(watch: Watch) -> Filter {
+    let (hardening, watched) = (filters::hardening(), filters::watched(watch));
+    let refused = hardening.rules().iter().map(|rule| {
+        let number = rule.number();
+        let rule = if NESTING.contains(&number) {
+            rule.clone().map(to_init)
+        } else {
+            rule.clone()
+        };
+        let Some(also) = watched.rule(number) else {
+            return rule;
+        };
+        // The init asks both.
+        rule.then(also)
+            .unwrap_or_else(|| Rule::always(number, Action::Notify))
+    });
+    let only_watched = watched.rules().iter();
+    let only_watched = only_watched.filter(|rule| hardening.rule(rule.number()).is_none());
+    let rules = refused.chain(only_watched.cloned()).chain([begun()]);
+    Filter::new(rules.collect())
 }
 
 fn security() -> Filter {
@@ -197,21 +252,37 @@ fn trace() -> Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::guarding::Guarding;
     use crate::native::filters::{Rules, Verdict};
     use proptest::prelude::*;
     use std::sync::LazyLock;
 
-    static RULES: LazyLock<Rules> = LazyLock::new(Rules::new);
+    static RULES: LazyLock<Rules> = LazyLock::new(|| Rules::new(Watch::ALL));
     static HARDENING: LazyLock<Filter> = LazyLock::new(filters::hardening);
-    static FILTERS: LazyLock<[(AuditLevel, Filter); 4]> = LazyLock::new(|| {
-        [
+    /// With every level and everything that can be watched at it.
+    static FILTERS: LazyLock<Vec<(AuditLevel, Rules, Filter)>> = LazyLock::new(|| {
+        let levels = [
             AuditLevel::Off,
             AuditLevel::Network,
+            AuditLevel::Standard,
             AuditLevel::Security,
             AuditLevel::All,
-        ]
-        .map(|level| (level, of_command(level)))
+        ];
+        let is_whole = |level| level >= AuditLevel::Security;
+        let combined = levels.into_iter().flat_map(|level| {
+            let watches = watches().filter(move |watch| *watch == Watch::ALL || !is_whole(level));
+            watches.map(move |watch| (level, watch))
+        });
+        let with_filter = |(level, watch)| (level, Rules::new(watch), of_command(level, watch));
+        combined.map(with_filter).collect()
     });
+
+    fn watches() -> impl Iterator<Item = Watch> {
+        let guardings = [Guarding::Full, Guarding::Live, Guarding::Sweep];
+        guardings
+            .into_iter()
+            .flat_map(|guarding| [false, true].map(|files| Watch::new(guarding, files)))
+    }
 
     fn decision() -> impl Strategy<Value = (i64, [u64; 6])> {
         let argument = || prop_oneof![0..20u64, any::<u64>(), (0..64u32).prop_map(|bit| 1 << bit)];
@@ -225,14 +296,14 @@ mod tests {
         /// out gets there.
         #[test]
         fn g4_no_level_lets_a_refused_or_watched_call_pass((number, arguments) in decision()) {
-            let verdict = RULES.verdict(number, &arguments);
-            for (level, filter) in FILTERS.iter() {
+            for (level, rules, filter) in FILTERS.iter() {
+                let verdict = rules.verdict(number, &arguments);
                 if NEVER.contains(&number) {
                     prop_assert_eq!(verdict, Verdict::GoOn);
                     continue;
                 }
                 let own = filter.decide(number, &arguments);
-                // Below `security` the command also has the init's filter.
+                // Below `standard` the command also has the init's filter.
                 let inherited = if sees_refusals(*level) {
                     Action::Allow
                 } else {
@@ -282,31 +353,61 @@ mod tests {
     fn only_a_pass_lets_a_program_start_unseen() {
         let pass = Pass::new().unwrap();
         let [one, two, three] = pass.0.map(u64::from);
-        for level in [AuditLevel::Network, AuditLevel::Security] {
-            let filter = of_command_with(level, pass);
-            let decide = |call, shown: [u64; 3]| {
-                let [one, two, three] = shown;
-                filter.decide(call, &[9, 9, 9, one, two, three])
-            };
-            let exec = libc::SYS_execve;
-            assert_eq!(decide(exec, [one, two, three]), Action::Allow);
-            for wrong in [
-                [0, 0, 0],
-                [one ^ 1, two, three],
-                [one, two ^ 1, three],
-                [one, two, three ^ 1],
-            ] {
-                assert_eq!(decide(exec, wrong), Action::Notify);
-            }
-            let other = decide(libc::SYS_execveat, [one, two, three]);
-            assert_eq!(other, Action::Notify);
+        let filter = of_command_with(AuditLevel::Security, Watch::ALL, pass);
+        let decide = |call, shown: [u64; 3]| {
+            let [one, two, three] = shown;
+            filter.decide(call, &[9, 9, 9, one, two, three])
+        };
+        let exec = libc::SYS_execve;
+        assert_eq!(decide(exec, [one, two, three]), Action::Allow);
+        for wrong in [
+            [0, 0, 0],
+            [one ^ 1, two, three],
+            [one, two ^ 1, three],
+            [one, two, three ^ 1],
+        ] {
+            assert_eq!(decide(exec, wrong), Action::Notify);
         }
+        let other = decide(libc::SYS_execveat, [one, two, three]);
+        assert_eq!(other, Action::Notify);
         assert_ne!(pass.0, Pass::new().unwrap().0);
+    }
+
+    /// What programs do not expect to fail with `EINTR` is not sent.
+    #[test]
+    fn g11_up_to_standard_neither_programs_nor_reading_wait_for_anybody() {
+        for level in [AuditLevel::Off, AuditLevel::Network, AuditLevel::Standard] {
+            let filter = of_command(level, Watch::ALL);
+            for call in PROGRAMS.iter().chain(SECURITY).chain(SECURITY_HERE) {
+                let decided = filter.decide(*call, &[0; 6]);
+                assert_ne!(decided, Action::Notify, "{call} at {level:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn standard_sees_programs_begin_and_attempts_at_nesting() {
+        let filter = of_command(AuditLevel::Standard, Watch::ALL);
+        let decide = |call, one| filter.decide(call, &[one, 0, 0, 0, 0, 0]);
+        let user = u64::from(libc::CLONE_NEWUSER.cast_unsigned());
+        for call in [libc::SYS_mount, libc::SYS_pivot_root, libc::SYS_setns] {
+            assert_eq!(decide(call, 0), Action::Notify, "{call}");
+        }
+        for call in [libc::SYS_clone, libc::SYS_unshare] {
+            assert_eq!(decide(call, user), Action::Notify, "{call}");
+            assert_eq!(decide(call, 0), Action::Allow, "{call}");
+        }
+        assert_eq!(decide(libc::SYS_bpf, 0), Action::Fail(libc::EPERM));
+        #[cfg(target_arch = "x86_64")]
+        {
+            assert_eq!(decide(FIRST_CALL, ARCH_SET_FS.into()), Action::Notify);
+            assert_eq!(decide(FIRST_CALL, 0x1003), Action::Allow);
+        }
     }
 
     #[test]
     fn security_sees_what_is_refused_and_programs() {
-        let filter = of_command(AuditLevel::Security);
+        let filter = of_command(AuditLevel::Security, Watch::ALL);
         for call in [
             libc::SYS_mount,
             libc::SYS_bpf,

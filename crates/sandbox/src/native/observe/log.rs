@@ -36,6 +36,9 @@ struct Log {
     /// quicker with than we were.
     under_way: HashMap<u64, Observation>,
     ended_early: HashMap<u64, Outcome>,
+    /// The command, with the path that it is started by, if that is on record
+    /// and it was not seen to have begun.
+    command: Option<(i32, Vec<u8>)>,
     /// The supervisor did not make room.
     is_lost: bool,
 }
@@ -86,6 +89,25 @@ impl Observer {
         };
         log.tell(number, observation, repeat);
         !log.is_lost
+    }
+
+    /// Records the command, which is about to be started by `path`. False when
+    /// it could not be.
+    pub(in crate::native) fn tell_command(&self, observation: Observation, path: &[u8]) -> bool {
+        if let Some(mut log) = self.log() {
+            log.command = Some((observation.pid, path.to_vec()));
+        }
+        self.tell(libc::SYS_execve, observation, Repeat::Told)
+    }
+
+    /// Whether the program that process `pid` was seen to begin with is the
+    /// command, as [`Self::tell_command`] recorded it. True at most once.
+    pub(in crate::native) fn has_begun(&self, pid: i32, path: Option<&[u8]>) -> bool {
+        let Some(mut log) = self.log() else {
+            return false;
+        };
+        let command = log.command.take_if(|(command, _)| *command == pid);
+        command.is_some_and(|(_, started)| path.is_none_or(|path| path == started))
     }
 
     /// Records an observation once a worker says how the call ended.
@@ -156,6 +178,7 @@ impl Log {
             buffer: Vec::new(),
             under_way: HashMap::new(),
             ended_early: HashMap::new(),
+            command: None,
             is_lost: false,
         }
     }
@@ -282,6 +305,18 @@ mod tests {
         assert_eq!(paths, ["/a", "/b"]);
         let counters = reader.counters();
         assert_eq!((counters.len(), counters[0].1.count), (1, 2));
+    }
+
+    #[test]
+    fn the_command_is_told_once() {
+        let (observer, reader) = observer();
+        observer.tell_command(write("/bin/sh"), b"/bin/sh");
+        assert_eq!(taken(&reader).len(), 1);
+        assert!(!observer.has_begun(8, Some(b"/bin/sh")));
+        assert!(observer.has_begun(7, Some(b"/bin/sh")));
+        assert!(!observer.has_begun(7, Some(b"/bin/sh")));
+        observer.tell_command(write("/bin/sh"), b"/bin/sh");
+        assert!(!observer.has_begun(7, Some(b"/bin/true")), "it went on");
     }
 
     #[test]

@@ -265,9 +265,8 @@ fn g4_git_outside_runs_nothing_that_was_put_there_inside() {
 
 #[test]
 fn g4_hidden_or_protected_git_files_of_the_user_are_guarded() {
-    let prepare = repository(".");
+    let prepare = format!("{} && mkdir a", repository("."));
     let arena = Arena::prepared(&prepare);
-    refused("modules", arena.inside("echo evil > .gitmodules"));
     refused("global", arena.inside("echo evil > .gitconfig"));
     refused("below", arena.inside("mkdir -p a/.config/git"));
 }

@@ -13,6 +13,7 @@ mod exit_codes;
 mod files;
 mod first_use;
 mod git;
+mod guard;
 mod hidden;
 mod host_id;
 mod internet;

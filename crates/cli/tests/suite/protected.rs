@@ -8,7 +8,7 @@ use super::{inside, ringfence};
 
 /// Protected names of each kind: a file, a folder, something inside a folder
 /// that is itself free.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 8] = [
     ".bashrc",
     ".zshenv",
     ".gitconfig",
@@ -16,7 +16,6 @@ const NAMES: [&str; 9] = [
     ".vscode/tasks.json",
     ".claude/settings.json",
     ".claude/commands/x.md",
-    ".github/workflows/ci.yml",
     ".husky/pre-commit",
 ];
 
@@ -25,7 +24,8 @@ fn g4_missing_names_cannot_be_made_at_any_depth_or_in_any_case() {
     for name in NAMES {
         for name in [name.to_owned(), name.to_uppercase(), format!("a/b/{name}")] {
             let make = format!("mkdir -p $(dirname {name}) && echo evil > {name}");
-            let arena = refused_after("true", &make);
+            // In directories that the run made itself names are free.
+            let arena = refused_after("mkdir -p a/b", &make);
             assert!(!arena.folder.has(&name), "{name}");
         }
     }
@@ -129,17 +129,17 @@ const WAYS: &[(&str, &str, &str)] = &[
         ".claude/commands",
     ),
     (
-        "true",
+        "mkdir p",
         "mkdir -p p/.claude a/commands && mv a/commands p/.claude/ && true",
         "p/.claude/commands",
     ),
     (
         "true",
-        "mkdir -p a/workflows && echo x > a/workflows/ci.yml && mv a .github",
-        ".github/workflows",
+        "mkdir -p a/hooks && echo x > a/hooks/h && mv a .github",
+        ".github/hooks",
     ),
     ("true", "mkdir -p a/b && mv a/b .vscode", ".vscode"),
-    ("true", "mkdir a && ./attack mkdirat a .vscode", "a/.vscode"),
+    ("mkdir a", "./attack mkdirat a .vscode", "a/.vscode"),
 ];
 
 #[test]

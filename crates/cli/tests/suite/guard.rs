@@ -1,0 +1,280 @@
+//! G4 and G11: names are free in directories that a run made, whatever was there
+//! before stays as it was, and what is there in the end is looked at, however it
+//! came to be.
+
+use std::os::unix::fs::symlink;
+
+use ringfence_testkit::{Folder, wait_until};
+
+use super::arena::{Arena, refused, refused_after};
+use super::{inside_with, ringfence};
+
+const COMMIT: &str = "git -c user.name=a -c user.email=a@example.org commit -q --no-gpg-sign";
+
+#[test]
+fn g11_names_are_free_in_directories_that_the_run_made() {
+    let arena = Arena::new();
+    arena
+        .inside(
+            "mkdir -p new/.vscode new/deep/.claude/commands node_modules/x/.idea && \
+         echo x > new/.envrc && echo x > new/.vscode/settings.json && \
+         echo x > new/deep/.claude/commands/y && echo x > new/.mcp.json && mv new moved && \
+         echo x > moved/.bashrc",
+        )
+        .expect_code(0);
+    assert!(arena.folder.has("moved/.vscode/settings.json"));
+    assert!(arena.folder.has("moved/.bashrc"));
+    assert!(arena.folder.has("node_modules/x/.idea"));
+}
+
+/// What must not work: a directory that was there, and one in its place.
+const REPLACED: &[(&str, &str, &str)] = &[
+    (
+        "mkdir sub",
+        "mv sub away; mkdir sub; mkdir sub/.vscode",
+        "sub/.vscode",
+    ),
+    (
+        "mkdir sub",
+        "mkdir -p new/.vscode; mv sub away; mv new sub",
+        "sub/.vscode",
+    ),
+    (
+        "mkdir sub",
+        "rmdir sub; mkdir sub; echo x > sub/.envrc",
+        "sub/.envrc",
+    ),
+    (
+        "mkdir -p sub/deep",
+        "mkdir -p new/deep/.idea; mv sub away; mv new sub",
+        "sub/deep/.idea",
+    ),
+];
+
+#[test]
+fn g4_a_directory_in_place_of_another_is_guarded_like_that() {
+    for (prepare, attack, name) in REPLACED {
+        let arena = refused_after(prepare, attack);
+        assert!(!arena.folder.has(name), "{attack}");
+    }
+}
+
+#[test]
+fn g4_protected_names_at_any_depth_are_read_only() {
+    let arena = Arena::prepared(
+        "mkdir -p a/b/.vscode a/.claude/commands && echo own > a/b/.vscode/s && echo own > a/.envrc \
+         && echo own > a/.claude/commands/c",
+    );
+    for attack in [
+        "echo evil > a/b/.vscode/s",
+        "echo evil >> a/.envrc",
+        "rm a/.envrc",
+        "mv a/.envrc a/x",
+        "chmod 777 a/.envrc",
+        "truncate -s 0 a/.claude/commands/c",
+        "mv a/.claude/commands x",
+        "ln a/.envrc x && echo evil > x",
+        "exec 3<> a/.envrc",
+    ] {
+        refused(attack, arena.inside(attack));
+    }
+    for name in ["a/b/.vscode/s", "a/.envrc", "a/.claude/commands/c"] {
+        assert_eq!(arena.folder.read(name), "own\n", "{name}");
+    }
+}
+
+#[test]
+fn g4_a_link_in_place_of_a_protected_name_stays_with_what_it_leads_to() {
+    let arena = Arena::prepared("mkdir -p dots a && echo own > dots/envrc");
+    symlink("../dots/envrc", arena.folder.join("a/.envrc")).unwrap();
+    refused("target", arena.inside("echo evil > dots/envrc"));
+    refused("through", arena.inside("echo evil > a/.envrc"));
+    arena.inside("rm a/.envrc").expect_code(0);
+    assert_eq!(arena.folder.read("a/.envrc"), "own\n");
+}
+
+#[test]
+fn continuous_integration_is_protected_on_request() {
+    let arena = Arena::new();
+    let make = "mkdir -p .github/workflows && echo x > .github/workflows/ci.yml";
+    refused("ci", arena.inside_with(&["--protect", "ci"], make));
+    arena.inside(make).expect_code(0);
+    let own = arena.inside_with(&["--protect", ".toolrc"], "echo x > .toolrc");
+    assert!(
+        refused("own", own)
+            .stderr
+            .contains("protected name .toolrc")
+    );
+    arena
+        .inside_with(&["--unprotect", ".envrc"], "echo x > .envrc")
+        .expect_code(0);
+}
+
+/// In repositories that the run made: what is written without a call that is
+/// seen, and must not be there in the end.
+const PLANTED: &[(&str, &str)] = &[
+    (
+        "git init -q r && printf '[core]\\nfsmonitor = evil\\n' >> r/.git/config",
+        "r/.git/config",
+    ),
+    (
+        "git init -q --bare r && printf '[core]\\nsshCommand = evil\\n' >> r/config",
+        "r/config",
+    ),
+    (
+        "git init -q r && exec 3<> r/.git/hooks/update.sample && mv r/.git/hooks/update.sample x && \
+         mkdir -p y/.git/hooks && echo x",
+        "r/.git/hooks/update",
+    ),
+    (
+        "mkdir -p n/objects n/refs && echo 'ref: refs/heads/m' > n/HEAD && \
+         printf '[core]\\nhooksPath = /tmp\\n' > n/config",
+        "n/config",
+    ),
+];
+
+#[test]
+fn g4_what_runs_programs_in_a_new_repository_is_swept() {
+    for (plant, name) in PLANTED {
+        let arena = Arena::new();
+        let outcome = arena.inside(plant);
+        assert!(!arena.folder.has(name), "{plant}\n{}", outcome.stderr);
+    }
+    let arena = Arena::new();
+    let outcome = arena.inside(PLANTED[0].0).expect_code(0);
+    let stderr = &outcome.stderr;
+    assert!(stderr.contains("quarantine"), "{stderr}");
+    assert!(stderr.contains("core.fsmonitor"), "{stderr}");
+    assert!(arena.folder.has("r/.git/HEAD"));
+}
+
+#[test]
+fn g4_with_sweep_alone_the_final_state_is_held() {
+    let arena = Arena::prepared("mkdir -p old/.vscode && echo own > old/.vscode/s");
+    let sweep = ["--guard", "sweep"];
+    let outcome = arena.inside_with(
+        &sweep,
+        "echo evil > .bashrc && mkdir -p .claude/commands new/.vscode && echo x > .claude/commands/c \
+         && git init -q r && echo evil > r/.git/hooks/pre-commit && mv old away && \
+         mkdir -p old/.vscode && echo evil > old/.vscode/s && echo fine > fine",
+    );
+    let outcome = outcome.expect_code(0);
+    for gone in [
+        ".bashrc",
+        ".claude/commands",
+        "r/.git/hooks/pre-commit",
+        "old/.vscode",
+    ] {
+        assert!(!arena.folder.has(gone), "{gone}\n{}", outcome.stderr);
+    }
+    for kept in ["new/.vscode", "fine", "r/.git/HEAD", "away/.vscode/s"] {
+        assert!(arena.folder.has(kept), "{kept}\n{}", outcome.stderr);
+    }
+    assert!(outcome.stderr.contains("quarantine"), "{}", outcome.stderr);
+    refused(
+        "in place",
+        arena.inside_with(&sweep, "echo evil > away/.vscode/s"),
+    );
+}
+
+#[test]
+fn g4_a_run_that_was_cut_off_is_swept_before_the_next() {
+    let arena = Arena::new();
+    let state = Folder::new();
+    let run = |script: &str| {
+        ringfence()
+            .env("XDG_STATE_HOME", state.path())
+            .args(["run", "--guard", "sweep", "--", "sh", "-c", script])
+            .folder(arena.folder.path())
+    };
+    let killed = run("echo evil > .bashrc; touch ready; sleep 60").start();
+    assert!(wait_until(|| arena.folder.has("ready")));
+    killed.signal("KILL");
+    killed.finish();
+    assert!(arena.folder.has(".bashrc"));
+    let outcome = run("test ! -e .bashrc").run().expect_code(0);
+    assert!(outcome.stderr.contains(".bashrc"), "{}", outcome.stderr);
+    assert!(!arena.folder.has(".bashrc"));
+}
+
+#[test]
+fn g11_an_old_repository_takes_harmless_settings() {
+    let arena = Arena::prepared(&format!(
+        "git init -q -b main . && git config alias.st status && echo x > f && git add f && {COMMIT} -m x"
+    ));
+    arena
+        .inside(
+            "git config user.email b@example.org && git remote add fork https://git.example.org/f && \
+             git branch other && git branch -u main other && git remote remove fork && \
+             git remote add fork https://git.example.org/g",
+        )
+        .expect_code(0);
+    let config = arena.folder.read(".git/config");
+    for part in ["b@example.org", "git.example.org/g", "st = status"] {
+        assert!(config.contains(part), "{part}\n{config}");
+    }
+    for attack in [
+        "git config core.fsmonitor evil",
+        "git config alias.st '!evil'",
+        "git config --unset alias.st",
+        "git config include.path /tmp/x",
+        "git config remote.origin.uploadpack evil",
+        "echo evil >> .git/config",
+        "printf '[core]\\n' > c && mv c .git/config && false",
+    ] {
+        refused(attack, arena.inside(attack));
+        let now = arena.folder.read(".git/config");
+        assert_eq!(now, config, "{attack}");
+    }
+}
+
+#[test]
+fn g4_a_directory_that_has_the_number_of_another_is_looked_at_anew() {
+    let arena = Arena::prepared("true");
+    let attack = "mkdir plain && touch plain/a && rm plain/a && rmdir plain && git init -q r && \
+                  rm -rf r/.git/hooks && mkdir r/.git/hooks && echo evil > r/.git/hooks/pre-commit";
+    refused(attack, arena.inside(attack));
+    assert!(!arena.folder.has("r/.git/hooks/pre-commit"));
+}
+
+#[test]
+fn g11_git_works_with_what_real_repositories_have() {
+    let arena = Arena::prepared(&format!(
+        "git init -q -b main up && cd up && mkdir -p .github/workflows .vscode .husky && \
+         for f in .github/workflows/ci.yml .vscode/s .envrc .mcp.json .husky/pre-commit; do echo 1 > $f; done && \
+         git add -A && {COMMIT} -m one && git checkout -q -b side && echo 2 > .envrc && git add -A && \
+         {COMMIT} -m two && git checkout -q main && echo 2 > .vscode/s && git add -A && {COMMIT} -m three"
+    ));
+    let outcome = inside_with(
+        arena.folder.path(),
+        &[],
+        &format!(
+            "set -e; export GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0=user.name GIT_CONFIG_VALUE_0=a \
+             GIT_CONFIG_KEY_1=user.email GIT_CONFIG_VALUE_1=a@example.org; \
+             git clone -q up copy && cd copy && git checkout -q side && git checkout -q main && \
+             git merge -q --no-edit side && git pull -q --no-rebase && git checkout -q -b more HEAD~1 && \
+             echo 3 > .mcp.json && git add -A && {COMMIT} -m four && git rebase -q main && \
+             git worktree add -q ../tree side && git -C ../tree status --short && \
+             git worktree remove ../tree && \
+             git -c protocol.file.allow=always submodule add -q ../up sub && {COMMIT} -m five && \
+             git -c protocol.file.allow=always submodule update --init -q && git status --short && \
+             test -e sub/.vscode/s"
+        ),
+    );
+    let outcome = outcome.expect_code(0);
+    assert!(!outcome.stderr.contains("refused"), "{}", outcome.stderr);
+}
+
+#[test]
+fn g11_a_submodule_can_be_added_to_an_old_repository() {
+    let arena = Arena::prepared(&format!(
+        "git init -q -b main up && cd up && echo x > f && git add f && {COMMIT} -m x && cd .. && \
+         git init -q -b main own && cd own && echo x > f && git add f && {COMMIT} -m x"
+    ));
+    let script = "cd own && git -c protocol.file.allow=always submodule add -q ../up sub && \
+                  git worktree add -q tree && cat sub/f tree/f && git submodule status";
+    let outcome = arena.inside(script).expect_code(0);
+    assert!(!outcome.stderr.contains("refused"), "{}", outcome.stderr);
+    let config = arena.folder.read("own/.git/modules/sub/config");
+    assert!(config.contains("worktree = ../../../sub"), "{config}");
+}

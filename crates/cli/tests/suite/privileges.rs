@@ -230,3 +230,24 @@ fn g6_the_first_instruction_is_already_fenced() {
     );
     assert!(!folder.has(".bashrc"));
 }
+
+#[test]
+fn a_process_sets_its_own_limits_by_its_number_and_nobody_elses() {
+    const LIMITS: &str = "
+import os, resource, subprocess, threading
+def limit(process):
+    try: resource.prlimit(process, resource.RLIMIT_NOFILE, (64, 128)); return \"set\"
+    except OSError as error: return error.strerror
+other = subprocess.Popen([\"sleep\", \"100\"])
+print(limit(1), limit(other.pid), limit(os.getpid()), limit(0), sep=\", \")
+print(resource.getrlimit(resource.RLIMIT_NOFILE))
+other.kill()";
+    let folder = Folder::new();
+    for level in ["off", "network", "standard", "security", "all"] {
+        let script = format!("python3 -c '{LIMITS}'");
+        let outcome = inside_with(&folder, &["--audit", level], &script);
+        let refused = "Operation not permitted";
+        let expected = format!("{refused}, {refused}, set, set\n(64, 128)\n");
+        assert_eq!(outcome.expect_code(0).stdout, expected, "{level}");
+    }
+}

@@ -155,6 +155,22 @@ pub(super) fn hardening() -> Filter {
     Filter::new(rules)
 }
 
+/// The same where the init judges: whether a limit is the caller's own, only it
+/// can tell.
+pub(super) fn judged_hardening() -> Filter {
+    let to_init = |action| match action {
+        Action::Fail(_) => Action::Notify,
+        other => other,
+    };
+    let hardening = hardening();
+    let rules = hardening.rules().iter().cloned();
+    let rules = rules.map(|rule| match rule.number() {
+        libc::SYS_prlimit64 => rule.map(to_init),
+        _ => rule,
+    });
+    Filter::new(rules.collect())
+}
+
 fn ioctl() -> Rule {
     let request = |value: libc::Ioctl| Test::equals(1, low_half(value));
     Rule::always(libc::SYS_ioctl, Action::Allow)
@@ -386,7 +402,7 @@ pub(super) struct Rules {
 impl Rules {
     pub(super) fn new(watch: Watch) -> Self {
         Self {
-            hardening: hardening(),
+            hardening: judged_hardening(),
             watched: watched(watch),
         }
     }

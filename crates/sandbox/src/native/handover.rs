@@ -3,10 +3,11 @@
 //! In most cases the process runs in the init's memory, while that waits, until
 //! it is the command, and sends the listener. What it runs it records itself,
 //! and its filter lets it do so with a pass. Where it has to wait for the init,
-//! for a terminal or because every call is recorded, it is a copy. If anything
-//! is recorded, the copy says beforehand which number its listener will have,
-//! and the init takes it from there: every call from the filter on may wait for
-//! the init, the sending and the `execve` among them. Where nobody judges calls
+//! for a terminal or because every call is recorded, it is a copy. If its own
+//! calls are recorded, the copy says beforehand which number its listener will
+//! have, and the init takes it from there: every call from the filter on may wait
+//! for the init, the sending and the `execve` among them. Otherwise it sends the
+//! listener and waits for a word. Where nobody judges calls
 //! there is no listener, and the process says so.
 //!
 //! The command itself starts only once its policy is live and its start on
@@ -26,7 +27,7 @@ use rustix::time::Timespec;
 use super::child::{self, tell};
 use super::failure::{During, Failure};
 use super::init::await_order;
-use super::observe::{self, Observer};
+use super::observe::Observer;
 use super::prepared::Way;
 use crate::judge::Judge;
 use crate::plan::Plan;
@@ -48,10 +49,10 @@ const PRECISE: u64 = 1000;
 /// to get by without: then it is installed when that has begun, before anything
 /// of it is looked at.
 pub(super) fn restrict_init_early(plan: &Plan) -> Result<(), Failure> {
-    if observe::sees_refusals(plan.audit_level()) {
-        return Ok(());
+    match plan.judge() {
+        Judge::Init => Ok(()),
+        Judge::Nobody => restrict_init(plan),
     }
-    restrict_init(plan)
 }
 
 /// Whether the command's process is in the middle of something, as seen in the
@@ -159,13 +160,14 @@ pub(super) fn hand_over(
             restrict_init_late(plan)?;
             Ok(listener)
         }
-        Way::Copied { is_recorded: false } => {
+        Way::Copied { waits: false } => {
             let listener = receive_listener(plan, says)?;
             give_terminal()?;
+            restrict_init_late(plan)?;
             says.send(b"go", &[]).during(Step::Channel)?;
             Ok(listener)
         }
-        Way::Copied { is_recorded: true } => {
+        Way::Copied { waits: true } => {
             let number = receive_number(says)?;
             give_terminal()?;
             // While the command's process installs its own. What it runs waits
@@ -182,10 +184,10 @@ pub(super) fn hand_over(
 
 /// The same as [`restrict_init_early`], where that was left.
 fn restrict_init_late(plan: &Plan) -> Result<(), Failure> {
-    if !observe::sees_refusals(plan.audit_level()) {
-        return Ok(());
+    match plan.judge() {
+        Judge::Init => restrict_init(plan),
+        Judge::Nobody => Ok(()),
     }
-    restrict_init(plan)
 }
 
 fn restrict_init(plan: &Plan) -> Result<(), Failure> {
@@ -196,8 +198,8 @@ fn restrict_init(plan: &Plan) -> Result<(), Failure> {
 /// listener, if there is one.
 pub(super) fn install(plan: &Plan, ways: &Ways<'_>) -> Result<(), Failure> {
     match plan.prepared().way {
-        Way::Copied { is_recorded: true } => install_told(plan, ways.init),
-        Way::Copied { is_recorded: false } => {
+        Way::Copied { waits: true } => install_told(plan, ways.init),
+        Way::Copied { waits: false } => {
             install_and_send(plan, ways.init)?;
             // Until the terminal is ours.
             ways.init.receive().map(drop).during(Step::Channel)

@@ -15,16 +15,17 @@ pub(super) enum Way {
     /// In the init's memory, to become the command, with this pass where that
     /// would wait for the init.
     InMemory(Option<Pass>),
-    /// As a copy, with whether anything of it is recorded.
-    Copied { is_recorded: bool },
+    /// As a copy, with whether its own calls wait for the init from its filter
+    /// on, its `execve` at the latest.
+    Copied { waits: bool },
 }
 
 impl Way {
     fn choose(level: AuditLevel, has_terminal: bool) -> Result<Self, Errno> {
         // One that waits for us cannot be waited for.
         if has_terminal || level == AuditLevel::All {
-            let is_recorded = level > AuditLevel::Off;
-            return Ok(Self::Copied { is_recorded });
+            let waits = level >= AuditLevel::Security;
+            return Ok(Self::Copied { waits });
         }
         let pass = (level == AuditLevel::Security).then(Pass::new);
         pass.transpose().map(Self::InMemory)

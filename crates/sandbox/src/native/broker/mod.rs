@@ -16,6 +16,7 @@ mod caller;
 mod configuration;
 mod dialled;
 mod images;
+mod limits;
 mod names;
 mod networked;
 mod open;
@@ -257,8 +258,10 @@ impl Broker<'_> {
         if !self.has_program_recorded(call) {
             return;
         }
-        let caller = Caller::new(&self.listener, call);
-        self.record(call, seen::refused(&caller, errno));
+        if observe::is_of_interest(self.observer.level(), call.number) {
+            let caller = Caller::new(&self.listener, call);
+            self.record(call, seen::refused(&caller, errno));
+        }
         let _ = self.listener.answer(call, Answer::Fail(errno));
     }
 
@@ -368,6 +371,7 @@ impl Broker<'_> {
             libc::SYS_fchmodat => self.change_mode(&caller, one, two, three, 0),
             libc::SYS_fchmodat2 => self.change_mode(&caller, one, two, three, four),
             libc::SYS_fchmod => self.change_mode_of_open(&caller, one, two),
+            libc::SYS_prlimit64 => self.limit(&caller, one),
             libc::SYS_connect => self.connect(&caller, one, two, three),
             libc::SYS_bind => self.bind(&caller, one, two, three),
             #[cfg(target_arch = "x86_64")]

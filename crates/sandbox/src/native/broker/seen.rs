@@ -26,6 +26,9 @@ pub(super) const CUT: &str = "…";
 /// The rule that hides a place.
 const HIDDEN: &str = "hidden place";
 
+/// The rules that refuse calls whatever they are about.
+pub(super) const CALL_RULES: &str = "system-call rules";
+
 /// What the call being served is about, as far as it is known by now.
 #[derive(Debug, Default)]
 pub(super) struct Subject {
@@ -170,7 +173,7 @@ pub(super) fn refused(caller: &Caller<'_>, errno: Errno) -> Option<Record> {
     }
     let mut record = Record::once(call, action, paths);
     record.observation.outcome = Outcome::Refused(errno.raw_os_error());
-    record.observation.rule = Some("system-call rules".to_owned());
+    record.observation.rule = Some(CALL_RULES.to_owned());
     caller.confirm().is_ok().then_some(record)
 }
 

@@ -88,12 +88,6 @@ pub(in crate::native) const TRACE_ME: u32 = 0;
 pub(in crate::native) const ATTACH: u32 = 16;
 pub(in crate::native) const SEIZE: u32 = 0x4206;
 
-/// Whether the init holds rules that refuse calls, so that it sees them; else
-/// the kernel does, by the filter that the command inherits from the init.
-pub(in crate::native) fn sees_refusals(level: AuditLevel) -> bool {
-    level >= AuditLevel::Standard
-}
-
 /// Whether programs are seen once they have been started, and not before.
 pub(in crate::native) fn sees_programs_begin(level: AuditLevel) -> bool {
     matches!(level, AuditLevel::Network | AuditLevel::Standard)
@@ -160,12 +154,8 @@ pub(in crate::native) fn of_command_with(level: AuditLevel, watch: Watch, pass: 
 /// The filter of the command.
 pub(in crate::native) fn of_command(level: AuditLevel, watch: Watch) -> Filter {
     match level {
-        AuditLevel::Off => filters::watched(watch),
-        AuditLevel::Network => {
-            let watched = filters::watched(watch);
-            Filter::new(watched.rules().iter().cloned().chain([begun()]).collect())
-        }
-        AuditLevel::Standard => standard(watch),
+        AuditLevel::Off => lean(watch, None),
+        AuditLevel::Network | AuditLevel::Standard => lean(watch, Some(begun())),
         AuditLevel::Security => security(),
         AuditLevel::All => Filter::with_default(
             NEVER
@@ -187,8 +177,8 @@ fn begun() -> Rule {
 }
 
 /// The kernel refuses by itself, but for attempts at nesting.
-fn standard(watch: Watch) -> Filter {
-    let (hardening, watched) = (filters::hardening(), filters::watched(watch));
+fn lean(watch: Watch, begun: Option<Rule>) -> Filter {
+    let (hardening, watched) = (filters::judged_hardening(), filters::watched(watch));
     let refused = hardening.rules().iter().map(|rule| {
         let number = rule.number();
         let rule = if NESTING.contains(&number) {
@@ -205,12 +195,12 @@ fn standard(watch: Watch) -> Filter {
     });
     let only_watched = watched.rules().iter();
     let only_watched = only_watched.filter(|rule| hardening.rule(rule.number()).is_none());
-    let rules = refused.chain(only_watched.cloned()).chain([begun()]);
+    let rules = refused.chain(only_watched.cloned()).chain(begun);
     Filter::new(rules.collect())
 }
 
 fn security() -> Filter {
-    let (hardening, watched) = (filters::hardening(), filters::watched(Watch::ALL));
+    let (hardening, watched) = (filters::judged_hardening(), filters::watched(Watch::ALL));
     let seen = PROGRAMS.iter().chain(SECURITY).chain(SECURITY_HERE);
     let mut rules: Vec<Rule> = seen
         .map(|call| Rule::always(*call, Action::Notify))
@@ -303,17 +293,11 @@ mod tests {
                     continue;
                 }
                 let own = filter.decide(number, &arguments);
-                // Below `standard` the command also has the init's filter.
-                let inherited = if sees_refusals(*level) {
-                    Action::Allow
-                } else {
-                    HARDENING.decide(number, &arguments)
-                };
                 match verdict {
                     Verdict::Refuse(errno) => {
                         let fails = Action::Fail(errno.raw_os_error());
                         prop_assert!(
-                            [own, inherited].contains(&fails) || own == Action::Notify,
+                            own == fails || own == Action::Notify,
                             "{level:?} {number} {own:?}"
                         );
                     }

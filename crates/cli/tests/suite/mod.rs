@@ -26,6 +26,7 @@ mod network;
 mod ordinary_work;
 mod policy_commands;
 mod policy_log;
+mod presets;
 mod privileges;
 mod protected;
 mod report;

@@ -172,7 +172,9 @@ fn every_rule_of_a_preset_is_explained_by_it() {
             "{}",
             outcome.stdout
         );
-        words(&folder, &["policy", "explain", &name]).expect_code(REFUSED);
+        let outcome = words(&folder, &["policy", "explain", &name]).expect_code(REFUSED);
+        let line = "to allow  --preset python";
+        assert!(outcome.stdout.contains(line), "{}", outcome.stdout);
     }
     let shown = words(&folder, &["policy", "show", "--preset", "python"])
         .expect_code(0)
@@ -237,12 +239,10 @@ fn a_run_reaches_what_its_presets_allow_and_nothing_else() {
         online.inside_with(&flags, &script).expect_code(0);
     }
     online.refuses(&flags, "curl -sSf -m 5 http://web.example.org/");
-    let log = online
-        .ringfence()
-        .args(["policy", "log"])
-        .run()
-        .expect_code(0);
-    assert!(log.stdout.contains(&hosts("rust")[0]), "{}", log.stdout);
+    let log = online.ringfence().args(["policy", "log", "--json"]).run();
+    for part in [hosts("rust")[0].as_str(), "preset rust", "preset ruby"] {
+        assert!(log.stdout.contains(part), "{part}: {}", log.stdout);
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod ending;
 mod kit;
 mod limits;
 mod policy;
+mod preset;
 mod run;
 mod scope;
 mod secret;
@@ -34,6 +35,7 @@ const ABOUT: &str =
 const EXAMPLES: &str = "Examples:
   ringfence run -- npm test                 run a command with the network closed
   ringfence run --time 5m -- make           … and for five minutes at most
+  ringfence run --preset node -- npm ci     … with the hosts that npm needs
   ringfence policy explain api.example.org  why a host is allowed or not
   ringfence audit show                      what the last run did
   ringfence doctor                          what this machine can enforce";
@@ -55,6 +57,11 @@ const ENTRIES: &[Entry] = &[
         name: "policy",
         describe: describe::<policy::PolicyArgs>,
         main: |words| start("policy", words, policy::main),
+    },
+    Entry {
+        name: "preset",
+        describe: describe::<preset::PresetArgs>,
+        main: |words| start("preset", words, |arguments| preset::main(&arguments)),
     },
     Entry {
         name: "audit",

@@ -25,6 +25,8 @@ pub struct Layer {
     pub origin: Origin,
     /// Whose word it is.
     pub authority: Authority,
+    /// The presets that it names, whose rules are among its own.
+    pub presets: Vec<Sourced<String>>,
     /// Network rules.
     pub network: NetworkLayer,
     /// Filesystem rules.
@@ -53,6 +55,7 @@ impl Layer {
         Self {
             origin,
             authority: Authority::Operator,
+            presets: Vec::new(),
             network: NetworkLayer::default(),
             filesystem: FilesystemLayer::default(),
             limits: Limits::default(),

@@ -15,6 +15,9 @@ pub enum LayerKind {
     Profile,
     /// A compatibility mode.
     Mode,
+    /// A named preset. No layer is of this kind: a preset's rules stand in the layer that names
+    /// it, and what it sets has this rank.
+    Preset,
     /// `ringfence.toml`.
     Config,
     /// A sandbox kit.
@@ -40,6 +43,7 @@ impl LayerKind {
             Self::Default => "default",
             Self::Profile => "profile",
             Self::Mode => "mode",
+            Self::Preset => "preset",
             Self::Config => "config",
             Self::Kit => "kit",
             Self::Skill => "skill",
@@ -68,7 +72,7 @@ pub enum Authority {
 pub struct Origin {
     /// Kind of layer.
     pub layer: LayerKind,
-    /// File path, profile name, variable or flag as typed.
+    /// File path, name of a profile or preset, variable or flag as typed.
     pub name: String,
     /// Line in the file, from 1, where the format gives it.
     #[serde(skip_serializing_if = "Option::is_none")]

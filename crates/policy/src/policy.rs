@@ -35,6 +35,7 @@ impl<T> Resolved<T> {
 /// The merged policy. Every rule knows where it came from.
 #[derive(Debug, Clone, Serialize)]
 pub struct Policy {
+    pub(crate) presets: Vec<Sourced<String>>,
     pub(crate) network: Network,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ceiling: Option<Network>,
@@ -117,6 +118,11 @@ impl Resolved<Policy> {
     /// True when nothing at all could be allowed, so that no interception is needed.
     pub fn network_is_closed(&self) -> bool {
         self.0.network.is_closed() || self.0.ceiling.as_ref().is_some_and(Network::is_closed)
+    }
+
+    /// The presets that hold, each with who named it. Their rules are among the others.
+    pub fn presets(&self) -> &[Sourced<String>] {
+        &self.0.presets
     }
 
     /// The layers' network rules, for listing; decisions go through [`decide`](crate::decide).

@@ -39,6 +39,7 @@ pub fn each_row(
     mut see: impl FnMut(&'static str, &dyn Display, &Origin),
 ) {
     let mut table = Table(&mut see);
+    table.list("presets", policy.presets());
     table.network(policy.network());
     for file in policy.authorities() {
         table.push("network.authorities", file.value.display(), &file.origin);

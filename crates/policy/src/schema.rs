@@ -3,11 +3,16 @@
 use schemars::schema_for;
 use serde_json::Value;
 
-use crate::source::{KitV1, KitV2, PolicyDocument, SrtSettings};
+use crate::source::{KitV1, KitV2, PolicyDocument, PresetDocument, SrtSettings};
 
 /// Schema of our own policy format.
 pub fn policy() -> Value {
     schema_for!(PolicyDocument).to_value()
+}
+
+/// Schema of a preset's file.
+pub fn preset() -> Value {
+    schema_for!(PresetDocument).to_value()
 }
 
 /// Schema of srt settings.

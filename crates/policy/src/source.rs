@@ -9,6 +9,7 @@ mod error;
 mod flags;
 mod kit;
 mod native;
+mod preset;
 mod srt;
 pub mod variables;
 
@@ -24,9 +25,13 @@ pub use kit::{
     declared_arguments, read_kit,
 };
 pub use native::{read_toml, read_yaml};
+pub use preset::{
+    Preset, PresetError, PresetHost, PresetKind, ProjectMark, project_kinds, suggest,
+};
 pub use srt::settings::{self as srt_settings, SrtSettings};
 pub use srt::{SrtError, SrtFault, SrtSource, read_srt};
 pub use variables::read_variables;
 
 pub(crate) use kit::{KitV1, KitV2};
 pub(crate) use native::PolicyDocument;
+pub(crate) use preset::PresetDocument;

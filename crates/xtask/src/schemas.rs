@@ -17,6 +17,7 @@ const CHECK: &str = "--check";
 /// What `ringfence policy schema` is asked for, and the file that keeps the answer.
 const SCHEMAS: &[(&str, &str)] = &[
     ("policy", "policy.schema.json"),
+    ("preset", "preset.schema.json"),
     ("srt-settings", "srt-settings.schema.json"),
     ("report", "report.schema.json"),
     ("audit-event", "audit-event.schema.json"),

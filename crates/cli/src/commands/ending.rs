@@ -1,9 +1,12 @@
 //! What people are told once a command has ended.
 
+mod presets;
+
 use ringfence_audit::{Refusal, RefusalKind, amount};
 use ringfence_policy::Reason;
 use ringfence_runtime::{ExitReason, Report};
 
+use self::presets::Fitting;
 use crate::output;
 
 /// Reasons that an entry for the very host and port lifts.
@@ -47,6 +50,8 @@ pub(crate) struct Advice {
     pub(crate) rules: &'static str,
     /// How to allow `host:port`.
     pub(crate) host: fn(&str) -> String,
+    /// How to name a preset, where one can be.
+    pub(crate) preset: Option<fn(&str) -> String>,
 }
 
 impl Advice {
@@ -58,15 +63,42 @@ impl Advice {
             let rule = format!("filesystem: {{write: {{unprotect: [\"{name}\"]}}}}");
             format!("{rule}  {}", self.rules)
         };
-        let code = refusal.rule.split(':').next().unwrap_or_default();
-        let is_lifted = refusal.kind == RefusalKind::Network
-            && refusal.operation == "connect"
-            && LIFTED_BY_AN_ENTRY
-                .iter()
-                .any(|reason| code == reason.code());
+        let entry = || (self.host)(&output::printable(&refusal.subject));
         name.map(unprotect)
-            .or_else(|| is_lifted.then(|| (self.host)(&output::printable(&refusal.subject))))
+            .or_else(|| is_lifted_by_an_entry(refusal).then(entry))
     }
+
+    /// The lines that would lift what `report` tells: presets first, then what
+    /// they do not stand for.
+    fn lines(&self, report: &Report) -> Vec<String> {
+        let preset = self
+            .preset
+            .map(|line| (line, Fitting::of(report, is_lifted_by_an_entry)));
+        let is_told = |refusal: &&Refusal| {
+            let fitting = preset.as_ref().map(|(_, fitting)| fitting);
+            !fitting.is_some_and(|fitting| fitting.replaces(refusal))
+        };
+        let refusals = report.refusals.iter().filter(is_told);
+        let mut lines: Vec<String> = refusals.filter_map(|own| self.against(own)).collect();
+        // No name is known where names cannot be looked up.
+        if report.refusals.iter().any(|refusal| refusal.rule == CLOSED) {
+            lines.push((self.host)("HOST"));
+        }
+        lines.sort();
+        lines.dedup();
+        let presets = preset.iter();
+        let presets = presets.flat_map(|(line, fitting)| fitting.names().map(line));
+        presets.chain(lines).collect()
+    }
+}
+
+/// Whether an entry for the very host and port would have allowed it.
+fn is_lifted_by_an_entry(refusal: &Refusal) -> bool {
+    let code = refusal.rule.split(':').next().unwrap_or_default();
+    let mut reasons = LIFTED_BY_AN_ENTRY.iter();
+    refusal.kind == RefusalKind::Network
+        && refusal.operation == "connect"
+        && reasons.any(|reason| code == reason.code())
 }
 
 /// Says why a command did not start, or was ended.
@@ -166,18 +198,7 @@ pub(crate) fn show_refusals(report: &Report, advice: &Advice) {
             advice.everything
         );
     }
-    let mut lines: Vec<String> = report
-        .refusals
-        .iter()
-        .filter_map(|refusal| advice.against(refusal))
-        .collect();
-    // No name is known where names cannot be looked up.
-    if report.refusals.iter().any(|refusal| refusal.rule == CLOSED) {
-        lines.push((advice.host)("HOST"));
-    }
-    lines.sort();
-    lines.dedup();
-    for line in lines.iter().take(MOST_SHOWN) {
+    for line in advice.lines(report).iter().take(MOST_SHOWN) {
         output::tell!("  to allow: {line}");
     }
     for remedy in remedies(&report.refusals) {

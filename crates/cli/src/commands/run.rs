@@ -25,6 +25,7 @@ use crate::output;
 const EXAMPLES: &str = "Examples:
   ringfence run -- npm test
   ringfence run --allow api.example.org --allow '*.example.net:8443' -- ./agent.sh
+  ringfence run --preset node -- npm ci
   ringfence run --write /srv/cache --time 10m -- make -j4
   ringfence run --settings ~/.srt-settings.json -- python3 tool.py
   ringfence run --report run.json -- ./untrusted.sh
@@ -38,6 +39,7 @@ const ADVICE: Advice = Advice {
     everything: "--report FILE",
     rules: "in a file given with --policy",
     host: allow_flag,
+    preset: Some(|name| format!("--preset {name}")),
 };
 
 /// A shell would take the brackets of an IPv6 address for a pattern.

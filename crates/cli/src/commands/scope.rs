@@ -17,6 +17,7 @@ use ringfence_sandbox::Host;
 
 use super::kit;
 use super::limits::LimitArgs;
+use super::preset::PresetName;
 use crate::error::Failure;
 
 /// Which policy holds.
@@ -37,6 +38,9 @@ pub(crate) struct ScopeArgs {
     /// Allow a host, such as api.example.org or *.example.org:8443
     #[arg(long, value_name = "HOST")]
     allow: Vec<String>,
+    /// Allow what a tool or an agent needs: node, python, claude, …; see ringfence preset list (may be given several times)
+    #[arg(long, value_name = "NAME", value_parser = PresetName, hide_possible_values = true)]
+    preset: Vec<String>,
     /// Deny a host or a block of addresses, whatever else allows it
     #[arg(long, value_name = "HOST")]
     deny: Vec<String>,
@@ -297,6 +301,7 @@ impl ScopeArgs {
             approve: self.approve,
             flags: FlagLayer {
                 allow: self.allow,
+                preset: self.preset,
                 deny: self.deny,
                 authority: self.authority,
                 no_network: self.no_network,

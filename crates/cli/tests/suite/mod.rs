@@ -29,6 +29,7 @@ mod ordinary_work;
 mod pipes;
 mod policy_commands;
 mod policy_log;
+mod presets;
 mod privileges;
 mod protected;
 mod report;

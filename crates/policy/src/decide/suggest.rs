@@ -7,9 +7,11 @@ use serde::Serialize;
 use super::reason::Reason;
 use super::request::Request;
 use super::{Decision, Verdict};
+use crate::host::HostName;
 use crate::http::{HttpPath, Method, PathPattern};
 use crate::origin::LayerKind;
 use crate::policy::Policy;
+use crate::source;
 
 /// A longer path is nothing to paste.
 const LONGEST_PATH: usize = 200;
@@ -60,7 +62,10 @@ fn lines(decision: &Decision, request: &Request<'_>) -> Vec<Suggestion> {
     }
     match (request.host, request.addr) {
         (Some(name), _) if !is_about_address(decision.reason) => {
-            entry_lines(&format!("{name}:{}", request.port))
+            let mut lines = entry_lines(&format!("{name}:{}", request.port));
+            // Below the flag for the host alone, which opens less.
+            lines.splice(1..1, preset_line(name, request.port));
+            lines
         }
         (_, Some(IpAddr::V4(address))) => entry_lines(&format!("{address}:{}", request.port)),
         (_, Some(IpAddr::V6(address))) => entry_lines(&format!("[{address}]:{}", request.port)),
@@ -152,6 +157,12 @@ fn entry_lines(entry: &str) -> Vec<Suggestion> {
         ),
         line(SuggestionFormat::Srt, "network.allowedDomains", quoted),
     ]
+}
+
+fn preset_line(name: &HostName, port: u16) -> Option<Suggestion> {
+    let preset = source::suggest(&[(name.clone(), port)], &[])?;
+    let flag = format!("--preset {}", preset.name);
+    Some(line(SuggestionFormat::Flag, "", flag))
 }
 
 fn host_port_lines(port: u16) -> Vec<Suggestion> {

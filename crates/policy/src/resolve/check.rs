@@ -50,6 +50,7 @@ fn build(draft: Draft) -> Policy {
         pass_all: draft.pass_all,
     };
     Policy {
+        presets: draft.presets,
         network,
         ceiling: draft
             .ceiling

@@ -15,6 +15,7 @@ use crate::port::Port;
 use crate::rule::{AllowRule, DenyRule, NetworkMode};
 
 pub(super) struct Draft {
+    pub(super) presets: Vec<Sourced<String>>,
     pub(super) mode: Sourced<NetworkMode>,
     pub(super) allow: Vec<Sourced<AllowRule>>,
     /// What request layers left of a network that the operator opened.
@@ -50,6 +51,7 @@ impl Draft {
     pub(super) fn new() -> Self {
         let origin = Origin::new(LayerKind::Default, "built-in");
         Self {
+            presets: Vec::new(),
             mode: Sourced::new(NetworkMode::Deny, origin.clone()),
             allow: Vec::new(),
             kept_open: Vec::new(),
@@ -81,6 +83,7 @@ impl Draft {
 
     /// Adds a layer that is stronger than all before it.
     pub(super) fn add(&mut self, layer: Layer) {
+        append(&mut self.presets, layer.presets);
         self.add_network(layer.network, &layer.origin);
         self.add_filesystem(layer.filesystem);
         self.add_environment(layer.environment);
@@ -161,7 +164,13 @@ impl Draft {
         append(&mut self.pass, environment.pass.into_iter().flatten());
         append(&mut self.managed, environment.managed);
         append(&mut self.withhold, environment.withhold);
-        self.set.extend(environment.set);
+        for (name, value) in environment.set {
+            // As strong as where it was written: a preset's is only a default.
+            let own = self.set.get(&name).map(|own| own.origin.layer);
+            if own.is_none_or(|own| own <= value.origin.layer) {
+                self.set.insert(name, value);
+            }
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::credential::Credential;
 use crate::environment::covers_name;
 use crate::layer::{EnvironmentLayer, FilesystemLayer, Layer, NetworkLayer};
 use crate::note::{Note, NoteKind};
-use crate::origin::{Authority, Origin, Sourced};
+use crate::origin::{Authority, LayerKind, Origin, Sourced};
 use crate::path::PathRule;
 use crate::rule::{AllowRule, Destination, NetworkMode, Reach};
 
@@ -57,9 +57,11 @@ impl Draft {
     pub(super) fn narrow(&mut self, layer: Layer) -> Result<(), PolicyError> {
         let layer = without_privileges(layer)?;
         self.notes.extend(layer.notes);
+        let told = self.notes.len();
         self.narrow_network(layer.network);
         self.narrow_filesystem(layer.filesystem);
         self.narrow_environment(layer.environment);
+        self.ask_presets(&layer.presets, told);
         let limits = std::mem::take(&mut self.limits);
         self.limits = limits.lowered_by(layer.limits);
         for credential in layer.credentials.into_iter().flatten() {
@@ -72,6 +74,20 @@ impl Draft {
             self.audit = audit;
         }
         Ok(())
+    }
+
+    /// One note for each preset that the operator did not name, in place of those about its rules,
+    /// which come after the first `told`.
+    fn ask_presets(&mut self, presets: &[Sourced<String>], told: usize) {
+        let new = self.notes.split_off(told);
+        let own = |note: &Note| note.origin.layer != LayerKind::Preset;
+        self.notes.extend(new.into_iter().filter(own));
+        for preset in presets {
+            if !self.presets.iter().any(|own| own.value == preset.value) {
+                self.notes
+                    .push(pending("presets", &preset.value, &preset.origin));
+            }
+        }
     }
 
     /// Sets aside what `layer` asks for and nobody approved. To be called once the operator's own

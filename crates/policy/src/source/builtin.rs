@@ -5,7 +5,6 @@ mod hidden;
 mod mode;
 mod profile;
 mod protected;
-mod registries;
 
 use thiserror::Error;
 

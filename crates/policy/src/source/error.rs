@@ -5,6 +5,7 @@ use std::fmt;
 use thiserror::Error;
 
 use super::kit::KitFault;
+use super::preset::PresetError;
 use crate::credential::CredentialError;
 use crate::environment::EnvError;
 use crate::http::{MethodError, PathPatternError};
@@ -134,6 +135,9 @@ pub enum Fault {
     /// A kit as a whole.
     #[error(transparent)]
     Kit(#[from] KitFault),
+    /// A preset.
+    #[error(transparent)]
+    Preset(#[from] PresetError),
 }
 
 impl Fault {
@@ -154,6 +158,7 @@ impl Fault {
             Self::Env(_) => "malformed-environment",
             Self::Credential(error) => error.code(),
             Self::Kit(fault) => fault.code(),
+            Self::Preset(error) => error.code(),
         }
     }
 
@@ -179,6 +184,7 @@ impl Fault {
             Self::Env(_) => "names are letters, digits and '_'; values hold no NUL",
             Self::Credential(error) => error.hint(),
             Self::Kit(fault) => fault.hint(),
+            Self::Preset(error) => error.hint(),
         }
     }
 }

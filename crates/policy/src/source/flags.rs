@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use super::builtin::protected_names;
 use super::error::{Fault, SourceError};
+use super::preset::Preset;
 use super::variables::{allows, denies, sourced};
 use crate::audit::AuditLevel;
 use crate::filesystem::GuardMode;
@@ -22,6 +23,8 @@ use crate::rule::NetworkMode;
 pub struct FlagLayer {
     /// `--allow HOST[:PORT]`.
     pub allow: Vec<String>,
+    /// `--preset NAME`.
+    pub preset: Vec<String>,
     /// `--deny HOST[:PORT]` or a block.
     pub deny: Vec<String>,
     /// `--authority FILE`: further root certificates for TLS with servers.
@@ -98,6 +101,10 @@ impl FlagLayer {
         self.environment(&mut layer)?;
         layer.limits = self.limits.to_limits()?;
         layer.audit = self.audit.map(|level| Sourced::new(level, flag("--audit")));
+        for name in &self.preset {
+            let preset = sourced(Preset::named(name), &flag("--preset"))?;
+            preset.add_to(&mut layer, &preset.origin);
+        }
         Ok(layer)
     }
 

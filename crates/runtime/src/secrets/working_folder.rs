@@ -195,7 +195,11 @@ impl Candidate {
         layers.push(layer);
         let mut rows = rows(&resolve(layers, None)?);
         let own = self.origin();
-        rows.retain(|row| row.origin.layer == own.layer && row.origin.name == own.name);
+        // No other layer here names a preset.
+        rows.retain(|row| {
+            let is_own = row.origin.layer == own.layer && row.origin.name == own.name;
+            is_own || row.origin.layer == LayerKind::Preset
+        });
         rows.extend(requests);
         Ok(Asked { services, rows })
     }

@@ -21,6 +21,8 @@ pub(crate) struct SchemaArgs {
 enum Format {
     /// The native policy
     Policy,
+    /// A preset
+    Preset,
     /// Settings of srt
     SrtSettings,
     /// The record that run --report writes
@@ -36,6 +38,7 @@ enum Format {
 pub(crate) fn main(arguments: &SchemaArgs) -> ExitCode {
     let schema = match arguments.format {
         Format::Policy => ringfence_policy::schema::policy(),
+        Format::Preset => ringfence_policy::schema::preset(),
         Format::SrtSettings => ringfence_policy::schema::srt_settings(),
         Format::Report => ringfence_runtime::report_schema(),
         Format::AuditEvent => ringfence_audit::event_schema(),

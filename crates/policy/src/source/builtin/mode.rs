@@ -6,13 +6,13 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use super::UnknownName;
-use super::registries::{self, Group};
 use crate::host::{Dialect, HostName, HostPattern};
 use crate::layer::Layer;
 use crate::origin::{LayerKind, Origin};
 use crate::path::{PathContext, PathRule};
 use crate::port::PortSet;
 use crate::rule::{AllowRule, DenyRule, Destination, Endpoint, NetworkMode, Side};
+use crate::source::preset::{PresetKind, hosts_of};
 
 /// A known agent, or none in particular. Metadata endpoints are denied in every mode; how much
 /// of the host is seen and which limits hold is the profile's business.
@@ -33,10 +33,10 @@ pub enum CompatibilityMode {
     Pi,
 }
 
-/// What one mode allows beyond the registries.
-struct Preset {
+/// What one mode allows and denies.
+struct Rules {
     hosts: &'static [&'static str],
-    groups: &'static [Group],
+    kinds: &'static [PresetKind],
     deny: &'static [&'static str],
 }
 
@@ -71,14 +71,14 @@ impl CompatibilityMode {
         }
     }
 
-    fn preset(self) -> Preset {
-        let both: &[Group] = &[Group::Packages, Group::Code];
-        let (hosts, groups): (&[&str], _) = match self {
+    fn rules(self) -> Rules {
+        let both: &[PresetKind] = &[PresetKind::Packages, PresetKind::Code];
+        let (hosts, kinds): (&[&str], _) = match self {
             Self::Native => (&[], &[][..]),
             Self::Claude => (&["api.anthropic.com", "cdn.anthropic.com"], both),
             Self::Codex => (
                 &["api.openai.com", "cdn.openai.com"],
-                &[Group::Packages][..],
+                &[PresetKind::Packages][..],
             ),
             Self::Gemini => (&["*.googleapis.com"], both),
             Self::Amp => (
@@ -103,26 +103,22 @@ impl CompatibilityMode {
         } else {
             &[]
         };
-        Preset {
-            hosts,
-            groups,
-            deny,
-        }
+        Rules { hosts, kinds, deny }
     }
 }
 
 /// The layer of `mode`.
 pub fn mode_layer(mode: CompatibilityMode, context: &PathContext) -> Layer {
     let mut layer = Layer::empty(Origin::new(LayerKind::Mode, mode.as_str()));
-    let preset = mode.preset();
+    let rules = mode.rules();
     let network = match mode {
         CompatibilityMode::Native => NetworkMode::Open,
         _ => NetworkMode::Allowlist,
     };
     layer.network.mode = Some(layer.sourced(network));
-    let allow = allowed(&preset).map(|rule| layer.sourced(rule)).collect();
+    let allow = allowed(&rules).map(|rule| layer.sourced(rule)).collect();
     layer.network.allow = Some(allow);
-    layer.network.deny = denied(&preset).map(|rule| layer.sourced(rule)).collect();
+    layer.network.deny = denied(&rules).map(|rule| layer.sourced(rule)).collect();
     if mode != CompatibilityMode::Native {
         let base = PathRule::Literal(context.base.clone());
         layer.filesystem.write_allow = Some(vec![layer.sourced(base)]);
@@ -130,27 +126,27 @@ pub fn mode_layer(mode: CompatibilityMode, context: &PathContext) -> Layer {
     layer
 }
 
-fn allowed(preset: &Preset) -> impl Iterator<Item = AllowRule> {
-    let hosts = preset
+fn allowed(rules: &Rules) -> impl Iterator<Item = AllowRule> {
+    let hosts = rules
         .hosts
         .iter()
         .filter_map(|text| HostPattern::parse(text, Dialect::Native).ok());
-    let all = hosts.chain(registries::patterns(preset.groups));
+    let all = hosts.chain(hosts_of(rules.kinds));
     all.map(|pattern| AllowRule::plain(Destination::Host(pattern), PortSet::web()))
 }
 
-fn denied(preset: &Preset) -> impl Iterator<Item = DenyRule> {
+fn denied(rules: &Rules) -> impl Iterator<Item = DenyRule> {
     let bare = HostName::parse("metadata").ok().map(HostPattern::Exact);
     let bare = bare.map(|pattern| DenyRule::plain(Destination::Host(pattern), PortSet::any()));
-    let entries = METADATA.iter().chain(preset.deny);
-    let rules = entries.filter_map(|text| {
+    let entries = METADATA.iter().chain(rules.deny);
+    let denies = entries.filter_map(|text| {
         Some(
             Endpoint::parse(text, Dialect::Native, Side::Deny)
                 .ok()?
                 .deny(),
         )
     });
-    rules.chain(bare)
+    denies.chain(bare)
 }
 
 impl FromStr for CompatibilityMode {
@@ -177,18 +173,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_preset_entry_parses() {
+    fn every_entry_parses() {
         for mode in CompatibilityMode::ALL {
-            let preset = mode.preset();
-            let registries = registries::patterns(preset.groups).count();
+            let rules = mode.rules();
+            let registries = hosts_of(rules.kinds).count();
             assert_eq!(
-                allowed(&preset).count(),
-                preset.hosts.len() + registries,
+                allowed(&rules).count(),
+                rules.hosts.len() + registries,
                 "{mode}"
             );
             assert_eq!(
-                denied(&preset).count(),
-                METADATA.len() + preset.deny.len() + 1,
+                denied(&rules).count(),
+                METADATA.len() + rules.deny.len() + 1,
                 "{mode}"
             );
         }

@@ -30,6 +30,9 @@ pub(crate) struct PolicyDocument {
     pub(crate) version: Located<u32>,
     /// What files of the working folder and of skills may ask for. Operator's files only.
     pub(crate) requests: Option<Located<RequestRule>>,
+    /// Presets: what tools and agents need, by name.
+    #[serde(default)]
+    pub(crate) presets: Vec<Located<String>>,
     /// Where connections may go.
     pub(crate) network: Option<NetworkDocument>,
     /// What may be read and written.

@@ -4,6 +4,7 @@ mod credential;
 
 use super::super::document::Located;
 use super::super::error::{Fault, Position, SourceError};
+use super::super::preset::Preset;
 use super::document::{
     AllowDocument, AllowRuleDocument, EnvironmentDocument, FilesystemDocument, NetworkDocument,
     PolicyDocument, PortDocument, ResourcesDocument,
@@ -54,6 +55,7 @@ pub(super) fn translate(
     let credentials = document.credentials.map(|list| reader.credentials(&list));
     layer.credentials = credentials.transpose()?;
     layer.audit = document.audit.map(|part| reader.keep(part.level));
+    reader.presets(&document.presets, &mut layer)?;
     Ok(layer)
 }
 
@@ -96,6 +98,20 @@ impl Reader<'_> {
                 .map(|list| self.all(&list, |text| Ok(literal(text, self.context)?)))
                 .transpose()?,
         })
+    }
+
+    /// To be called last: what the file itself says is stronger.
+    fn presets(&self, names: &[Located<String>], layer: &mut Layer) -> Result<(), SourceError> {
+        let mode = layer.network.mode.as_deref();
+        let is_closed = mode == Some(&NetworkMode::Deny);
+        for preset in self.all(names, |name| Ok(Preset::named(name)?))? {
+            if is_closed {
+                let fault = Fault::AllowUnderDeny(format!("preset {}", preset.name));
+                return Err(SourceError::new(&preset.origin, fault));
+            }
+            preset.add_to(layer, &preset.origin);
+        }
+        Ok(())
     }
 
     fn filesystem(&self, part: FilesystemDocument) -> Result<FilesystemLayer, SourceError> {

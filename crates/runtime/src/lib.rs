@@ -30,8 +30,8 @@ pub use kits::{
 };
 pub use parents::parent_proxies;
 pub use policy::{
-    Loaded, PolicyInputs, PolicyLoadError, Sources, SrtInputs, SrtLoaded, SrtRest, authority_files,
-    check_file,
+    Loaded, MISSING_AUTHORITY, PolicyInputs, PolicyLoadError, Sources, SrtInputs, SrtLoaded,
+    SrtRest, authority_files, check_file,
 };
 pub use report::{
     AuditReport, Destination, Enforcement, Exit, ExitReason, LimitHitReport, LimitReport, Report,

@@ -37,6 +37,6 @@ pub use plan::{
     PlanRequest, ServedFrom, Stream, Weaker,
 };
 pub use proxy::ProxyUser;
-pub use trust::{JAVA_PASSWORD, Trust, TrustPlan};
+pub use trust::{Certificates, JAVA_PASSWORD, OWN_FOLDER, Trust, TrustPlan, certificate_variables};
 pub use view::ViewError;
 pub use wire::{Ended, Event, Operation, Refusal, RefusalKind, Step};

@@ -270,3 +270,27 @@ fn g4_what_is_hidden_in_a_folder_that_is_shown_stays_hidden() {
     }
     refused(attack, inside_with(&folder, &flags, attack));
 }
+
+/// A company's certificates keep being trusted where they lie in a hidden
+/// place; the key beside them stays outside.
+#[test]
+fn g5_certificates_that_variables_name_are_there_without_their_key() {
+    let (home, folder) = (Folder::new(), Folder::new());
+    let block =
+        |kind: &str, text: &str| format!("-----BEGIN {kind}-----\n{text}\n-----END {kind}-----\n");
+    let certificate = block("CERTIFICATE", "AAAA");
+    let key = block("PRIVATE KEY", SECRET);
+    let file = home.write(".pki/corp.pem", &format!("{key}{certificate}"));
+    let script = "cat $SSL_CERT_FILE $NODE_EXTRA_CA_CERTS; echo x >> $SSL_CERT_FILE; \
+                  cat ~/.pki/corp.pem; echo ${PIP_CERT-none}; exit 0";
+    let outcome = ringfence()
+        .args(["run", "--read", home.text(), "--", "sh", "-c", script])
+        .env("HOME", home.text())
+        .env("SSL_CERT_FILE", &file)
+        .env("NODE_EXTRA_CA_CERTS", &file)
+        .env("PIP_CERT", "/no/such/file")
+        .folder(&folder)
+        .run()
+        .expect_code(0);
+    assert_eq!(outcome.stdout, format!("{certificate}{certificate}none\n"));
+}

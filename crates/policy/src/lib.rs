@@ -61,8 +61,8 @@ pub use rule::{
 pub use source::{
     Arguments, Change, CompatibilityMode, CredentialSurface, Difference, Existing, Fault,
     FlagLayer, FlagLimits, InstallStep, Kit, KitEntryOf, KitFault, KitFile, KitKind, KitPath,
-    KitRoot, KitSchema, Profile, SourceError, SrtError, SrtFault, SrtSettings, SrtSource,
-    StartupStep, Surface, UnknownName, base_layer, builtin_layers, declared_arguments, home_layer,
-    mode_layer, profile_layer, read_kit, read_srt, read_toml, read_variables, read_yaml,
-    srt_settings, variables,
+    KitRoot, KitSchema, Profile, SETTINGS_FILES, SourceError, SrtError, SrtFault, SrtSettings,
+    SrtSource, StartupStep, Surface, UnknownName, base_layer, builtin_layers, declared_arguments,
+    home_layer, mode_layer, profile_layer, read_kit, read_srt, read_toml, read_variables,
+    read_yaml, srt_settings, variables,
 };

@@ -16,6 +16,7 @@ mod relay;
 mod report;
 mod run;
 mod secrets;
+mod settings_files;
 mod stand_in;
 mod supervise;
 mod trust;

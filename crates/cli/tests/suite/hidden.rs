@@ -15,7 +15,7 @@ const SECRETS: [&str; 8] = [
     ".config/gh/hosts.yml",
     ".netrc",
     ".git-credentials",
-    ".npmrc",
+    ".pgpass",
     ".bash_history",
 ];
 
@@ -293,4 +293,24 @@ fn g5_certificates_that_variables_name_are_there_without_their_key() {
         .run()
         .expect_code(0);
     assert_eq!(outcome.stdout, format!("{certificate}{certificate}none\n"));
+}
+
+/// Settings that stand beside tokens work inside; the tokens stay outside, and
+/// of a file that cannot be understood all of it.
+#[test]
+fn g5_settings_files_are_there_without_their_tokens() {
+    let (home, folder) = (Folder::new(), Folder::new());
+    let npm =
+        format!("registry=https://npm.example.org/\n//npm.example.org/:_authToken={SECRET}\n");
+    home.write(".npmrc", &npm);
+    let pip = format!("[global]\nindex-url = https://u:{SECRET}@pip.example.org/simple\n");
+    home.write(".config/pip/pip.conf", &pip);
+    let cargo = format!("[net]\nretry = 2\n[registries.own]\ntoken = \"{SECRET}\"\n");
+    home.write(".cargo/config.toml", &cargo);
+    home.write(".yarnrc.yml", SECRET);
+    let script = "cd; cat .npmrc .config/pip/pip.conf .cargo/config.toml .yarnrc.yml";
+    let outcome = run_at_home(&home, &folder, script).expect_code(0);
+    let want = "registry=https://npm.example.org/\n[global]\n\
+                index-url = https://pip.example.org/simple\n[net]\nretry = 2\n[registries.own]\n";
+    assert_eq!(outcome.stdout, want);
 }

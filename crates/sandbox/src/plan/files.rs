@@ -66,7 +66,7 @@ pub(super) fn survey(
     let working_place = working_place(working_folder, &private)?;
     let writable = writable_places(rules, &working_place, &private)?;
     let mut listings = Listings::default();
-    let (shown, hidden) = reading(rules, host, &private, &mut listings)?;
+    let (shown, mut hidden) = reading(rules, host, &private, &mut listings)?;
     for path in literals(&rules.read_allow) {
         if let Some(place) = Place::find(path)? {
             refuse_link_below(&working_place.path, path, &place)?;
@@ -88,7 +88,10 @@ pub(super) fn survey(
         Judge::Init => (writable, shown),
         Judge::Nobody => (Vec::new(), with_all_of(writable, shown)),
     };
-    let masked = late::masked(rules, &working_place.path)?;
+    let mut masked = late::masked(rules, &working_place.path)?;
+    if rules.scope.value == ReadScope::Host {
+        masked.extend(late::settings(rules, host, &mut hidden));
+    }
     let denied = literals(&rules.write_deny)
         .map(absolute)
         .chain(untouchable)

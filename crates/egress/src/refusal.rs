@@ -5,13 +5,17 @@ use ringfence_policy::{
 };
 
 /// The value of `X-Proxy-Error` of a refusal.
-pub(crate) const BLOCKED: &str = "blocked-by-allowlist";
+const BLOCKED: &str = "blocked-by-allowlist";
+/// The same where a name is allowed and the address that it leads to is not, as srt has it.
+const ADDRESS_BLOCKED: &str = "blocked-by-sandbox-runtime";
 
 /// A refusal, already written down.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refused {
     /// A stable reason code.
     pub(crate) code: &'static str,
+    /// The value of `X-Proxy-Error`.
+    pub(crate) error: &'static str,
     /// One line for people, fit for a status line.
     pub(crate) phrase: String,
     /// What to add to allow it, if adding something can.
@@ -32,6 +36,7 @@ impl Refused {
     pub(crate) fn of_form(code: &'static str, phrase: &str) -> Self {
         Self {
             code,
+            error: BLOCKED,
             phrase: one_line(phrase),
             help: None,
         }
@@ -45,9 +50,19 @@ impl Refused {
     ) -> Self {
         Self {
             code: decision.reason.code(),
+            error: error_of(request, decision.reason),
             phrase: one_line(phrase_of(decision)),
             help: help(&explain(policy, request)),
         }
+    }
+}
+
+fn error_of(request: &Request<'_>, reason: Reason) -> &'static str {
+    let is_resolved = request.host.is_some() && request.addr.is_some();
+    if is_resolved && reason.is_about_address() {
+        ADDRESS_BLOCKED
+    } else {
+        BLOCKED
     }
 }
 
@@ -91,8 +106,8 @@ pub(crate) fn http_response(refused: &Refused, form: Form) -> Vec<u8> {
         Form::Connect => refused.phrase.as_str(),
     };
     let headers = format!(
-        "X-Proxy-Error: {BLOCKED}\r\nX-Ringfence-Reason: {}\r\n",
-        refused.code
+        "X-Proxy-Error: {}\r\nX-Ringfence-Reason: {}\r\n",
+        refused.error, refused.code
     );
     response(403, phrase, &headers, &text(refused))
 }

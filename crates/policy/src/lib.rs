@@ -62,8 +62,8 @@ pub use source::{
     Arguments, Change, CompatibilityMode, CredentialSurface, Difference, Existing, Fault,
     FlagLayer, FlagLimits, InstallStep, Kit, KitEntryOf, KitFault, KitFile, KitKind, KitPath,
     KitRoot, KitSchema, Preset, PresetError, PresetHost, PresetKind, Profile, ProjectMark,
-    SourceError, SrtError, SrtFault, SrtSettings, SrtSource, StartupStep, Surface, UnknownName,
-    base_layer, builtin_layers, declared_arguments, home_layer, mode_layer, profile_layer,
-    project_kinds, read_kit, read_srt, read_toml, read_variables, read_yaml, srt_settings,
-    suggest as suggest_preset, variables,
+    SETTINGS_FILES, SourceError, SrtError, SrtFault, SrtSettings, SrtSource, StartupStep, Surface,
+    UnknownName, base_layer, builtin_layers, declared_arguments, home_layer, mode_layer,
+    profile_layer, project_kinds, read_kit, read_srt, read_toml, read_variables, read_yaml,
+    srt_settings, suggest as suggest_preset, variables,
 };

@@ -14,8 +14,8 @@ mod srt;
 pub mod variables;
 
 pub use builtin::{
-    CompatibilityMode, Profile, UnknownName, base_layer, builtin_layers, home_layer, mode_layer,
-    profile_layer,
+    CompatibilityMode, Profile, SETTINGS_FILES, UnknownName, base_layer, builtin_layers,
+    home_layer, mode_layer, profile_layer,
 };
 pub use error::{Fault, SourceError};
 pub use flags::{FlagLayer, FlagLimits};

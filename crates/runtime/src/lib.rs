@@ -17,6 +17,7 @@ mod relay;
 mod report;
 mod run;
 mod secrets;
+mod settings_files;
 mod stand_in;
 mod supervise;
 mod sweeping;
@@ -32,8 +33,8 @@ pub use kits::{
 };
 pub use parents::parent_proxies;
 pub use policy::{
-    Loaded, PolicyInputs, PolicyLoadError, Sources, SrtInputs, SrtLoaded, SrtRest, authority_files,
-    check_file,
+    Loaded, MISSING_AUTHORITY, PolicyInputs, PolicyLoadError, Sources, SrtInputs, SrtLoaded,
+    SrtRest, authority_files, check_file,
 };
 pub use project::project_kinds;
 pub use report::{

@@ -13,6 +13,8 @@ use ringfence_policy::{Credential, Sourced, Unmatched};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use zeroize::Zeroizing;
 
+use crate::settings_files;
+
 /// The largest file in which a secret is replaced.
 const LARGEST: usize = 1024 * 1024;
 
@@ -30,6 +32,10 @@ impl Masks<'_> {
         let Ok(mut text) = read(path) else {
             return Some(Vec::new());
         };
+        // No secret of a credential is in it, but settings with others.
+        if services.is_empty() {
+            return Some(settings_files::shown(path, &text));
+        }
         for service in services {
             let (credential, placeholder) = self.of(service)?;
             match replaced(&text, credential, placeholder) {

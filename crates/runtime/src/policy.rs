@@ -2,13 +2,14 @@
 //! all layers into one.
 
 mod approve;
+mod roots_files;
 mod srt;
 mod stack;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-pub use self::srt::{SrtInputs, SrtLoaded, SrtRest};
+pub use self::srt::{MISSING_AUTHORITY, SrtInputs, SrtLoaded, SrtRest};
 use ringfence_policy::srt_settings::SrtParentProxy;
 use ringfence_policy::{
     FlagLayer, Layer, LayerKind, Note, Origin, PathContext, PathRule, Policy, PolicyError, Profile,
@@ -167,6 +168,7 @@ impl PolicyInputs {
         let mut stack = self.stack(sources)?;
         let settings = settings.map(|(settings, layer)| {
             stack.push_file(layer);
+            stack.extend(srt::safe_directories(&settings, sources));
             settings
         });
         let mut layers = stack.settle(sources)?;
@@ -338,6 +340,7 @@ fn read_settings(
 ) -> Result<(SrtSettings, FileLayer), PolicyLoadError> {
     let file = TextFile::read(path)?;
     let origin = Origin::new(LayerKind::SrtSettings, path.display().to_string());
-    let source = read_srt(&file.text, &origin, &sources.paths)?;
+    let mut source = read_srt(&file.text, &origin, &sources.paths)?;
+    srt::skip_missing_authorities(&mut source.layer);
     Ok((source.settings, file.layer(source.layer)))
 }

@@ -25,6 +25,7 @@ use crate::secrets::{Surroundings, WritablePlaces};
 use crate::stand_in::{StandInError, StandIns};
 use crate::supervise::Supervisor;
 use crate::sweeping::{Due, SweepError, sweep_after_others};
+use crate::trust::HostCertificates;
 
 /// Whether the command gets a terminal of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -181,7 +182,7 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
     let stand_ins = StandIns::of(request.policy, &|name| std::env::var_os(name))?;
     // Before the plan, which hides what is there.
     let evidence = Evidence::open(request.policy.audit().value, request.audit)?;
-    let (command, given) = match request.setup {
+    let (command, mut given) = match request.setup {
         Some(setup) => (setup.wrap(request.command), setup.given()),
         None => (request.command, Vec::new()),
     };
@@ -190,6 +191,9 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
         &request.working_folder,
         &request.guard_folder,
     );
+    let rules = request.policy.environment();
+    let certificates = HostCertificates::of(rules, &|name| std::env::var_os(name));
+    given.extend(certificates.given);
     let plan = Plan::build(PlanRequest {
         policy: request.policy,
         host: request.host,
@@ -206,6 +210,7 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
         proxy_user: request.egress.proxy_user.clone(),
         trust: request.policy.intercepts().then_some(TrustPlan),
         given,
+        certificates: certificates.variables,
         cradle: &request.cradle,
         stand_ins: stand_ins.variables,
     })?;

@@ -3,11 +3,14 @@
 //!
 //! Only certificates come by here, which everybody may know; never a key.
 
-use std::fs::File;
+mod named;
+
+use std::fs::OpenOptions;
 use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use ringfence_sandbox::{JAVA_PASSWORD, Trust};
+use ringfence_sandbox::{Certificates, JAVA_PASSWORD, Trust};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use sha1::{Digest, Sha1};
@@ -27,14 +30,25 @@ const BUNDLES: [&str; 8] = [
 /// The most that is read of it; the usual ones have a quarter of a megabyte.
 const LARGEST_BUNDLE: u64 = 16 * 1024 * 1024;
 
+pub(crate) use self::named::HostCertificates;
+
 /// The host's trust with this authority added, whose certificate is given in
 /// both forms.
 pub(crate) fn with_authority(pem: &str, der: &[u8]) -> Trust {
-    let host = host_bundle(std::env::var_os("SSL_CERT_FILE").map(PathBuf::from));
+    let variable = |name: &str| std::env::var_os(name);
+    let mut host = host_bundle(variable("SSL_CERT_FILE").map(PathBuf::from));
+    let (more, as_well) = (
+        named::all(&variable, Certificates::Instead),
+        named::all(&variable, Certificates::AsWell),
+    );
+    for text in [&more, &as_well] {
+        host.push(b'\n');
+        host.extend_from_slice(text.as_bytes());
+    }
     let mut certificates = vec![der.to_vec()];
     certificates.extend(certificates_in(&host));
     Trust {
-        authority_pem: pem.to_owned(),
+        authority_pem: format!("{}\n{as_well}", pem.trim_end()),
         bundle_pem: bundle(&host, pem),
         java: java_store(&certificates),
     }
@@ -52,7 +66,14 @@ fn host_bundle(named: Option<PathBuf>) -> Vec<u8> {
 }
 
 fn read(path: &Path) -> Option<Vec<u8>> {
-    let file = File::open(path).ok()?;
+    // What is no file may let whoever opens it wait.
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let mut options = OpenOptions::new();
+    let file = options
+        .read(true)
+        .custom_flags(nonblocking)
+        .open(path)
+        .ok()?;
     if !file.metadata().ok()?.is_file() {
         return None;
     }

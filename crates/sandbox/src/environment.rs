@@ -36,7 +36,8 @@ pub(crate) fn build(
     inside.insert("HOME".into(), identity.home.into());
     inside.insert("PWD".into(), identity.working_folder.into());
     inside.insert("TMPDIR".into(), "/tmp".into());
-    if let Some(user) = identity.user {
+    // Where everything passes, the names stay as they are outside.
+    if let Some(user) = identity.user.filter(|_| !rules.pass_all) {
         inside.insert("USER".into(), user.into());
         inside.insert("LOGNAME".into(), user.into());
     }
@@ -102,6 +103,28 @@ mod tests {
             inside,
             ["HOME=/h", "LANG=C", "PWD=/w", "RINGFENCE=1", "TMPDIR=/tmp"]
         );
+    }
+
+    #[test]
+    fn the_user_has_another_name_unless_everything_passes() {
+        let named = |pass_all| {
+            let rules = Environment {
+                pass_all,
+                ..Environment::default()
+            };
+            let identity = Identity {
+                home: Path::new("/h"),
+                working_folder: Path::new("/w"),
+                user: Some("ringfence"),
+            };
+            let outside = [("USER".into(), "root".into())];
+            let inside = build(&rules, outside, &identity, Vec::new(), Vec::new());
+            let is_name = |text: &String| text.contains("USER=") || text.starts_with("LOGNAME=");
+            let inside = inside.into_iter().map(|v| v.into_string().unwrap());
+            inside.filter(is_name).collect::<Vec<_>>()
+        };
+        assert_eq!(named(false), ["LOGNAME=ringfence", "USER=ringfence"]);
+        assert_eq!(named(true), ["USER=root"]);
     }
 
     #[test]

@@ -42,6 +42,6 @@ pub use plan::{
 };
 pub use proxy::ProxyUser;
 pub use sweep::{SweepRecord, Sweeper, Swept};
-pub use trust::{JAVA_PASSWORD, Trust, TrustPlan};
+pub use trust::{Certificates, JAVA_PASSWORD, OWN_FOLDER, Trust, TrustPlan, certificate_variables};
 pub use view::ViewError;
 pub use wire::{Ended, Event, Operation, Refusal, RefusalKind, Step};

@@ -132,6 +132,9 @@ pub struct PlanRequest<'a> {
     pub trust: Option<TrustPlan>,
     /// Files for the sandbox's own folder, `/run/ringfence`.
     pub given: Vec<GivenFile>,
+    /// Variables that name files of certificates among them, unless an
+    /// authority of its own is trusted.
+    pub certificates: Vec<(&'static str, String)>,
     /// Where the sandbox is to be born.
     pub cradle: &'a Cradle,
     /// What the policy's managed variables hold inside.
@@ -255,6 +258,7 @@ impl Plan {
             .then_some(request.proxy_user)
             .map(proxy::variables)
             .unwrap_or_default();
+        variables.extend(request.certificates);
         if trust.is_some() {
             trust::tell(&mut variables);
         }

@@ -59,7 +59,7 @@ impl TrustFile {
 }
 
 /// The sandbox's own folder of files that are made for it.
-pub(crate) const OWN_FOLDER: &str = "/run/ringfence";
+pub const OWN_FOLDER: &str = "/run/ringfence";
 
 /// Where programs look for trusted certificates without being told. A name can
 /// be laid over but not added, so OpenSSL's folder of files named by a hash has
@@ -117,6 +117,21 @@ const FOLDER_INSTEAD: &str = "SSL_CERT_DIR";
 /// Variables whose file is read as well.
 const AS_WELL: [&str; 2] = ["NODE_EXTRA_CA_CERTS", "DENO_CERT"];
 const JAVA_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
+
+/// The variables that name a file of certificates, and whether it is read beside the usual one.
+pub fn certificate_variables() -> impl Iterator<Item = (&'static str, Certificates)> {
+    let instead = INSTEAD.iter().map(|name| (*name, Certificates::Instead));
+    instead.chain(AS_WELL.iter().map(|name| (*name, Certificates::AsWell)))
+}
+
+/// How a file of certificates is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Certificates {
+    /// In the place of the usual one.
+    Instead,
+    /// Beside it.
+    AsWell,
+}
 
 /// Tells programs of the certificates, beside what `variables` say already.
 pub(crate) fn tell(variables: &mut Vec<(&'static str, String)>) {

@@ -15,9 +15,11 @@ use std::path::Path;
 
 use data_encoding::BASE64;
 use ringfence_audit::RunId;
+use ringfence_policy::variables::QUIET;
+use ringfence_policy::{Policy, Resolved};
 use ringfence_runtime::{
-    AuditRequest, EgressRequest, ProxyToken, Report, RunRequest, SecretSettings, SrtInputs,
-    SrtLoaded, Terminal, run,
+    AuditRequest, EgressRequest, MISSING_AUTHORITY, ProxyToken, Report, RunRequest, SecretSettings,
+    SrtInputs, SrtLoaded, Terminal, run,
 };
 use ringfence_sandbox::{Cradle, Intercept, ProxyUser, Weaker};
 
@@ -25,7 +27,7 @@ use self::control::Control;
 use self::debug::Debug;
 use super::ending::{Advice, explain_start_failure, show_limits, show_refusals};
 use super::run::{find_parents, passed_environment, with_examination};
-use super::scope::{Here, withheld};
+use super::scope::{Here, variable, withheld};
 use crate::error::Failure;
 use crate::exit::ExitCode;
 use crate::output;
@@ -54,10 +56,26 @@ pub(crate) fn main(words: Vec<OsString>) -> ExitCode {
         Ok(report) => {
             explain_start_failure(&report);
             show_limits(&report, false);
-            show_refusals(&report, &ADVICE);
+            if !is_quiet(&arguments) {
+                show_refusals(&report, &ADVICE);
+            }
             ExitCode::from(report.exit.code)
         }
         Err(failure) => failure.exiting(NOT_RUN).show(false),
+    }
+}
+
+/// By the flag or, for callers that have no say in the words, by the variable.
+fn is_quiet(arguments: &SrtArgs) -> bool {
+    let by_variable = variable(QUIET).is_some_and(|value| !["", "0"].contains(&value.as_str()));
+    arguments.quiet || by_variable
+}
+
+/// What settings ask for that is passed over here, where people would not expect it.
+fn show_skipped(policy: &Resolved<Policy>) {
+    let skipped = policy.notes().iter();
+    for note in skipped.filter(|note| note.code == MISSING_AUTHORITY) {
+        output::tell!("srt: {}", output::printable(&note.message));
     }
 }
 
@@ -77,6 +95,9 @@ fn start(arguments: &SrtArgs) -> Result<Report, Failure> {
         "to approve it: ringfence trust FILE".to_owned()
     }) {
         output::tell!("srt: {}", output::printable(&remark));
+    }
+    if !is_quiet(arguments) {
+        show_skipped(&loaded.policy);
     }
     debug.show_policy(&loaded);
     let command = arguments.command()?;

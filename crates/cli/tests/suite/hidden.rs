@@ -15,7 +15,7 @@ const SECRETS: [&str; 8] = [
     ".config/gh/hosts.yml",
     ".netrc",
     ".git-credentials",
-    ".npmrc",
+    ".pgpass",
     ".bash_history",
 ];
 
@@ -269,4 +269,48 @@ fn g4_what_is_hidden_in_a_folder_that_is_shown_stays_hidden() {
         sh(attack, folder.path()).expect_code(0);
     }
     refused(attack, inside_with(&folder, &flags, attack));
+}
+
+/// A company's certificates keep being trusted where they lie in a hidden
+/// place; the key beside them stays outside.
+#[test]
+fn g5_certificates_that_variables_name_are_there_without_their_key() {
+    let (home, folder) = (Folder::new(), Folder::new());
+    let block =
+        |kind: &str, text: &str| format!("-----BEGIN {kind}-----\n{text}\n-----END {kind}-----\n");
+    let certificate = block("CERTIFICATE", "AAAA");
+    let key = block("PRIVATE KEY", SECRET);
+    let file = home.write(".pki/corp.pem", &format!("{key}{certificate}"));
+    let script = "cat $SSL_CERT_FILE $NODE_EXTRA_CA_CERTS; echo x >> $SSL_CERT_FILE; \
+                  cat ~/.pki/corp.pem; echo ${PIP_CERT-none}; exit 0";
+    let outcome = ringfence()
+        .args(["run", "--read", home.text(), "--", "sh", "-c", script])
+        .env("HOME", home.text())
+        .env("SSL_CERT_FILE", &file)
+        .env("NODE_EXTRA_CA_CERTS", &file)
+        .env("PIP_CERT", "/no/such/file")
+        .folder(&folder)
+        .run()
+        .expect_code(0);
+    assert_eq!(outcome.stdout, format!("{certificate}{certificate}none\n"));
+}
+
+/// Settings that stand beside tokens work inside; the tokens stay outside, and
+/// of a file that cannot be understood all of it.
+#[test]
+fn g5_settings_files_are_there_without_their_tokens() {
+    let (home, folder) = (Folder::new(), Folder::new());
+    let npm =
+        format!("registry=https://npm.example.org/\n//npm.example.org/:_authToken={SECRET}\n");
+    home.write(".npmrc", &npm);
+    let pip = format!("[global]\nindex-url = https://u:{SECRET}@pip.example.org/simple\n");
+    home.write(".config/pip/pip.conf", &pip);
+    let cargo = format!("[net]\nretry = 2\n[registries.own]\ntoken = \"{SECRET}\"\n");
+    home.write(".cargo/config.toml", &cargo);
+    home.write(".yarnrc.yml", SECRET);
+    let script = "cd; cat .npmrc .config/pip/pip.conf .cargo/config.toml .yarnrc.yml";
+    let outcome = run_at_home(&home, &folder, script).expect_code(0);
+    let want = "registry=https://npm.example.org/\n[global]\n\
+                index-url = https://pip.example.org/simple\n[net]\nretry = 2\n[registries.own]\n";
+    assert_eq!(outcome.stdout, want);
 }

@@ -62,7 +62,7 @@ impl Answer {
                     Some(refused.code),
                     refusal::text(&refused),
                 );
-                let blocked = HeaderValue::from_static(refusal::BLOCKED);
+                let blocked = HeaderValue::from_static(refused.error);
                 page.headers_mut().insert(PROXY_ERROR, blocked);
                 page
             }

@@ -136,6 +136,22 @@ impl Reason {
         }
     }
 
+    /// Whether it is the address that is refused, whatever its name is.
+    pub fn is_about_address(self) -> bool {
+        matches!(
+            self,
+            Self::AddressDenied
+                | Self::PrivateAddress
+                | Self::LoopbackAddress
+                | Self::UnspecifiedAddress
+                | Self::LinkLocalAddress
+                | Self::MetadataAddress
+                | Self::MulticastAddress
+                | Self::ReservedAddress
+                | Self::HostOwnAddress
+        )
+    }
+
     /// The refusal for an address of `class`; `None` for public ones.
     pub(super) fn for_class(class: AddressClass) -> Option<Self> {
         Some(match class {

@@ -12,6 +12,7 @@ use crate::layer::Layer;
 use crate::path::PathContext;
 
 pub use base::{base_layer, home_layer};
+pub use hidden::SETTINGS_FILES;
 pub use mode::{CompatibilityMode, mode_layer};
 pub use profile::{Profile, profile_layer};
 pub(crate) use protected::protected_names;

@@ -209,6 +209,7 @@ pub fn read_kit(
     match version.as_str() {
         "1" => read_v1(tree, given, origin),
         "2" => read_v2(tree, text, given, origin),
+        "3" => Err(fail(at, KitFault::ImageKit.into())),
         _ => Err(fail(at, KitFault::Version(version).into())),
     }
 }

@@ -22,6 +22,8 @@ pub const KAGENT_DENIED_DOMAINS: &str = "KAGENT_DENIED_DOMAINS";
 pub const KAGENT_SRT_SETTINGS_PATH: &str = "KAGENT_SRT_SETTINGS_PATH";
 /// Makes the `srt` command line tell what it does, if set at all.
 pub const SRT_DEBUG: &str = "SRT_DEBUG";
+/// Says nothing at the end of a run about what was refused, where it is neither empty nor `0`.
+pub const QUIET: &str = "RINGFENCE_QUIET";
 /// The folders for temporary files that the `srt` command line hands on, the first one first.
 pub const SRT_TEMPORARY: [&str; 2] = ["CLAUDE_CODE_TMPDIR", "CLAUDE_TMPDIR"];
 

@@ -4,6 +4,8 @@
 /// and shows what it printed only when it fails.
 const BEGINNING: &str = r#"# Sets the sandbox up with the kits of this run, then becomes the command.
 kit=
+# Steps are written for bash as often as for sh.
+shell=$(command -v bash) || shell=/bin/sh
 fail() {
     printf 'ringfence: kit %s: %s\n' "$kit" "$1" >&2
     exit 125
@@ -79,6 +81,12 @@ impl Script {
         self.line("step", &words, "");
     }
 
+    /// Runs a file of lines by `bash`, or by `sh` where there is none, and waits for it.
+    pub(super) fn shell_step(&mut self, what: &str, file: &str) {
+        let (what, file) = (quoted(what), quoted(file));
+        self.0.push_str(&format!("step {what} \"$shell\" {file}\n"));
+    }
+
     /// Starts a command and goes on.
     pub(super) fn start(&mut self, words: &[&str]) {
         self.line("", words, " </dev/null >/dev/null 2>&1 &");
@@ -152,6 +160,23 @@ mod tests {
         assert_eq!((code, out.as_str()), (Some(125), ""));
         let told = "out\nerr\nringfence: kit forge: install step 1 failed with exit code 7\n";
         assert_eq!(err, told);
+    }
+
+    #[test]
+    fn lines_are_run_by_bash_where_there_is_one() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("lines");
+        std::fs::write(&file, "set -o pipefail; cat <(echo x) >/dev/null").unwrap();
+        let mut script = Script::new();
+        script.shell_step("install step 1", file.to_str().unwrap());
+        let script = script.finish();
+        let (code, out, err) = run(&script, &["echo", "go"], "/");
+        assert_eq!((code, out.as_str(), err.as_str()), (Some(0), "go\n", ""));
+        // Without bash, by sh.
+        std::fs::write(&file, "true").unwrap();
+        let bare = format!("command() {{ return 127; }}\n{script}");
+        let (code, ..) = run(&bare, &["true"], "/");
+        assert_eq!(code, Some(0));
     }
 
     #[test]

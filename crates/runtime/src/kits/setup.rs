@@ -156,7 +156,7 @@ impl Writer {
         for (at, step) in kit.kit.install.iter().enumerate() {
             let source = self.give(step.command.clone().into_bytes());
             let what = named("install step", at, step.description.as_deref());
-            self.script.step(&what, &["/bin/sh", &source]);
+            self.script.shell_step(&what, &source);
         }
     }
 

@@ -7,10 +7,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ringfence_policy::{
-    FlagLayer, Layer, LayerKind, Origin, PathContext, PathRule, Policy, Resolved, Sourced,
-    SrtSettings, SrtSource, base_layer, home_layer, read_srt, read_variables, resolve, variables,
+    FlagLayer, Layer, LayerKind, Note, NoteKind, Origin, PathContext, PathRule, Policy, Resolved,
+    Sourced, SrtSettings, SrtSource, base_layer, home_layer, read_srt, read_variables, resolve,
+    variables,
 };
 
+use super::roots_files::roots_folders;
 use super::{
     PolicyInputs, PolicyLoadError, Sources, Stack, TextFile, authority_files, hidden_secrets,
     read_policy, with_its_end,
@@ -22,8 +24,13 @@ const DEFAULT_SETTINGS: &str = ".srt-settings.json";
 const HOME_FOLDERS: [&str; 2] = [".npm/_logs", ".claude/debug"];
 /// The folder for temporary files that srt tells of.
 const TEMPORARY: &str = "/tmp/claude";
-/// The folder above it.
+/// The folder above it, which is the host's own.
 const TEMPORARY_PARENT: &str = "/tmp";
+/// The folder for temporary files where the host has none of srt's.
+const PRIVATE_TEMPORARY: &str = "/var/tmp/claude";
+
+/// The code of what is told of an authority that is not there.
+pub const MISSING_AUTHORITY: &str = "srt-authority-missing";
 
 /// What that command line gave.
 #[derive(Debug, Clone, Default)]
@@ -71,8 +78,11 @@ impl SrtInputs {
         let mut stack = self.rest(sources)?;
         let of_rest = stack.len();
         let text = file.as_ref().map(|file| file.text.as_str());
-        let read = read(text, &name, &sources.paths)?;
+        let mut read = read(text, &name, &sources.paths)?;
+        skip_missing_authorities(&mut read.layer);
         stack.push(defaults(&read.layer, sources));
+        stack.push(shown(&read.layer));
+        stack.extend(safe_directories(&read.settings, sources));
         match file {
             Some(file) => stack.push_file(file.layer(read.layer)),
             None => stack.push(read.layer),
@@ -217,6 +227,20 @@ fn defaults(settings: &Layer, sources: &Sources<'_>) -> Layer {
     layer
 }
 
+/// What srt lets be read that a sandbox has its own of, or that is not the
+/// sandbox's own user's.
+fn shown(settings: &Layer) -> Layer {
+    let origin = Origin::new(LayerKind::SrtSettings, "srt");
+    let mut layer = Layer::empty(origin.clone());
+    let folders = [PathBuf::from(TEMPORARY_PARENT)]
+        .into_iter()
+        .chain(roots_folders())
+        .filter(|folder| !is_read_denied(settings, folder));
+    let rules = folders.map(|folder| Sourced::new(PathRule::Literal(folder), origin.clone()));
+    layer.filesystem.read_allow = Some(rules.collect());
+    layer
+}
+
 /// Explicit rules are stronger than what is writable unasked.
 fn is_read_denied(settings: &Layer, folder: &Path) -> bool {
     let mut denied = settings.filesystem.read_deny.iter();
@@ -248,11 +272,56 @@ fn temporary(settings: &Layer, sources: &Sources<'_>) -> String {
     }
     let shared = PathRule::Literal(TEMPORARY_PARENT.into());
     let is_shared = writable().any(|rule| rule.value == shared);
-    if is_shared && !is_own_folder(Path::new(TEMPORARY)) {
-        TEMPORARY_PARENT.to_owned()
-    } else {
-        TEMPORARY.to_owned()
+    match (is_own_folder(Path::new(TEMPORARY)), is_shared) {
+        (true, _) => TEMPORARY.to_owned(),
+        (false, true) => TEMPORARY_PARENT.to_owned(),
+        // Made inside: nothing can be made in the host's own folder.
+        (false, false) if is_read_denied(settings, Path::new(TEMPORARY_PARENT)) => {
+            TEMPORARY.to_owned()
+        }
+        (false, false) => PRIVATE_TEMPORARY.to_owned(),
     }
+}
+
+/// Authorities that are not there are passed over, as srt does. One that is
+/// there and cannot be used is an error later.
+pub(super) fn skip_missing_authorities(layer: &mut Layer) {
+    let Some(files) = layer.network.authorities.take() else {
+        return;
+    };
+    let (there, missing): (Vec<_>, Vec<_>) = files
+        .into_iter()
+        .partition(|file| file.value.try_exists().unwrap_or(true));
+    layer.network.authorities = Some(there);
+    layer.notes.extend(missing.iter().map(|file| {
+        let message = format!(
+            "network.tlsTerminate.extraCaCertPaths: {} is not there and is skipped",
+            file.value.display()
+        );
+        Note::new(NoteKind::NoEffect, MISSING_AUTHORITY, message, &file.origin)
+    }));
+}
+
+/// Tells git, beside what it is told already, which folders are to be trusted
+/// whoever owns them.
+pub(super) fn safe_directories(settings: &SrtSettings, sources: &Sources<'_>) -> Option<Layer> {
+    let folders = &settings.git.as_ref()?.safe_directories;
+    let told = (sources.variable)("GIT_CONFIG_COUNT").and_then(|count| count.parse().ok());
+    let first: usize = told.unwrap_or(0);
+    let pairs = (first..).zip(folders).flat_map(|(at, folder)| {
+        [
+            (format!("GIT_CONFIG_KEY_{at}"), "safe.directory".to_owned()),
+            (format!("GIT_CONFIG_VALUE_{at}"), folder.clone()),
+        ]
+    });
+    let count = (first + folders.len()).to_string();
+    let pairs = pairs.chain([("GIT_CONFIG_COUNT".to_owned(), count)]);
+    let origin = Origin::new(LayerKind::SrtSettings, "git.safeDirectories");
+    let mut layer = Layer::empty(origin.clone());
+    layer.environment.set = pairs
+        .map(|(name, value)| (name, Sourced::new(value, origin.clone())))
+        .collect();
+    (!folders.is_empty()).then_some(layer)
 }
 
 #[cfg(test)]
@@ -370,7 +439,8 @@ mod tests {
     #[test]
     fn the_folder_for_temporary_files_can_be_written_to() {
         let mut setup = Setup::new();
-        assert_eq!(set(&setup.load(None).unwrap(), "TMPDIR"), TEMPORARY);
+        let unnamed = setup.load(None).unwrap();
+        assert!([TEMPORARY, PRIVATE_TEMPORARY].contains(&set(&unnamed, "TMPDIR")));
         setup.write(DEFAULT_SETTINGS, OPEN);
         let shared = setup.load(None).unwrap();
         assert!([TEMPORARY, TEMPORARY_PARENT].contains(&set(&shared, "TMPDIR")));

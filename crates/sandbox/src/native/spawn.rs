@@ -83,7 +83,8 @@ pub trait Attendant {
     }
 
     /// What the file at `path`, which has no links in it, shows inside, where
-    /// the secrets of `services` in it must not be seen. `None` when that
+    /// the secrets of `services` in it must not be seen, or without services
+    /// whatever may be a secret in a settings file. `None` when that
     /// cannot be told; then nothing is run. Called when [`Self::trust`] is.
     fn masked(&mut self, _path: &Path, _services: &[String]) -> Option<Vec<u8>> {
         None

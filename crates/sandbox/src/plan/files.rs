@@ -67,7 +67,7 @@ pub(super) fn survey(
     let working_place = working_place(working_folder, &private)?;
     let writable = writable_places(rules, &working_place, &private)?;
     let mut listings = Listings::default();
-    let (shown, hidden) = reading(rules, host, &private, &mut listings)?;
+    let (shown, mut hidden) = reading(rules, host, &private, &mut listings)?;
     for path in literals(&rules.read_allow) {
         if let Some(place) = Place::find(path)? {
             refuse_link_below(&working_place.path, path, &place)?;
@@ -89,7 +89,10 @@ pub(super) fn survey(
         Judge::Init => (writable, shown),
         Judge::Nobody => (Vec::new(), with_all_of(writable, shown)),
     };
-    let masked = late::masked(rules, &working_place.path)?;
+    let mut masked = late::masked(rules, &working_place.path)?;
+    if rules.scope.value == ReadScope::Host {
+        masked.extend(late::settings(rules, host, &mut hidden));
+    }
     let denied = literals(&rules.write_deny)
         .map(absolute)
         .chain(untouchable)
@@ -125,16 +128,20 @@ fn with_all_of(writable: Vec<Place>, mut shown: Vec<Place>) -> Vec<Place> {
     shown
 }
 
-/// Those that there are, but for those that settings of srt name as writable,
-/// where the host's own was always meant, unless nothing of the host can be
-/// writable. What is missing cannot be laid over.
+/// Those that there are, but for those that srt shows or that its settings name
+/// as writable, where the host's own was always meant. What is missing cannot be
+/// laid over.
 fn private_folders(rules: &Filesystem, judge: Judge) -> Vec<&'static Path> {
-    let is_shared = |folder: &Path| {
-        judge == Judge::Init
-            && rules.write_allow.iter().any(|rule| {
-                rule.origin.layer == LayerKind::SrtSettings
-                    && rule.value == PathRule::Literal(folder.to_path_buf())
-            })
+    let names = |rules: &[Sourced<PathRule>], folder: &Path| {
+        rules.iter().any(|rule| {
+            rule.origin.layer == LayerKind::SrtSettings
+                && rule.value == PathRule::Literal(folder.to_path_buf())
+        })
+    };
+    // Where nobody judges, nothing of the host is writable.
+    let is_shared = |folder: &Path| match judge {
+        Judge::Init => names(&rules.write_allow, folder) || names(&rules.read_allow, folder),
+        Judge::Nobody => false,
     };
     let folders = PRIVATE_FOLDERS.iter().map(Path::new);
     let is_laid = |folder: &Path| rules.scope.value != ReadScope::Host || is_folder(folder);

@@ -39,6 +39,9 @@ pub(crate) struct SrtArgs {
     /// Tell what was resolved, and every decision
     #[arg(short, long, overrides_with = "debug")]
     pub(super) debug: bool,
+    /// Say nothing about what was refused; `RINGFENCE_QUIET=1` is the same
+    #[arg(long, overrides_with = "quiet")]
+    pub(super) quiet: bool,
     /// The settings file
     #[arg(short, long, value_name = "FILE", overrides_with = "settings")]
     pub(super) settings: Option<PathBuf>,

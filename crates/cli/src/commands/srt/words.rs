@@ -6,7 +6,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-const FLAGS: [&str; 3] = ["--debug", "--help", "--version"];
+const FLAGS: [&str; 4] = ["--debug", "--quiet", "--help", "--version"];
 const VALUED: [&str; 2] = ["--settings", "--control-fd"];
 const SHORT_FLAGS: &[u8] = b"dhV";
 const SHORT_VALUED: &[u8] = b"sc";

@@ -74,6 +74,30 @@ fn g5_both_versions_add_the_secret_outside() {
     }
 }
 
+/// As kits are published: the host only beside the credential, a text for its
+/// variable, keys of later versions.
+#[test]
+fn g5_a_kit_as_partners_write_it_works() {
+    let partners =
+        V1.replace(
+            "allowedDomains: [api.my-service.test]",
+            "allowedDomains: []",
+        )
+        .replace(
+            "proxyManaged: [MY_SERVICE_TOKEN]",
+            "variables: {MY_SERVICE_TOKEN: ms_not-a-secret}",
+        ) + "version: 2\nsourceURL: https://example.org/kit\nextends: claude\n";
+    let kitted = Kitted::new(&partners);
+    let script = format!(
+        "curl -sSf -H \"Authorization: Bearer $MY_SERVICE_TOKEN\" https://{HOST}/ >/dev/null; \
+         echo $MY_SERVICE_TOKEN"
+    );
+    let run = kitted.run(&APPROVED, &script).expect_code(0);
+    assert_eq!(run.stdout(), "ms_not-a-secret\n");
+    let wanted = format!("authorization: Bearer {SECRET}");
+    assert!(kitted.host.net().saw(&wanted));
+}
+
 #[test]
 fn g5_a_secret_that_nobody_approved_is_withheld_and_told() {
     for spec in [V1, V2] {

@@ -52,6 +52,14 @@ fn g4_the_hosts_home_is_not_touched() {
 }
 
 #[test]
+fn steps_are_lines_of_bash() {
+    let line = "set -o pipefail; cat <(echo made by bash) > ~/made";
+    let place = Place::with_lines(&format!("setup: {{install: [{{command: '{line}'}}]}}"));
+    let outcome = place.inside(&["--quiet"], "cat ~/made").expect_code(0);
+    assert_eq!(outcome.stdout, "made by bash\n");
+}
+
+#[test]
 fn what_lies_in_the_working_folder_stays() {
     let place = Place::with_lines("");
     place.kits.write("k/files/workspace/a", "kit");

@@ -209,6 +209,8 @@ impl Case {
             .args(["--settings".into(), settings])
             .args(self.words.iter())
             .env("HOME", folder.join("home"))
+            .env("USER", "alice")
+            .env("LOGNAME", "alice")
             .folder(&work)
             .input(self.input)
             .run()

@@ -43,6 +43,26 @@ cases! {
             .says(&["deniedDomains", "allowWrite", "denyWrite"]),
         refused(&json!({"filesystem": settings()["filesystem"]})).says(&["network"]),
     ];
+    settings_of_the_network_alone_write_nothing: [
+        script("echo ran; touch made 2>/dev/null || echo refused")
+            .settings(&json!({"network": settings()["network"]}))
+            .prints(&["ran", "refused"])
+            .but_srt(1, &[]),
+    ];
+    folders_are_safe_for_git_as_the_settings_say: [
+        script("git config --get-all safe.directory; git config http.proxyAuthMethod")
+            .labelled("git.safeDirectories")
+            .settings(&safe_directories())
+            .prints(&["/srv/one", "/srv/two words", "basic"]),
+    ];
+    an_authority_that_is_not_there_is_passed_over: [
+        script("echo ran")
+            .settings(&with(
+                "network",
+                json!({"tlsTerminate": {"extraCaCertPaths": ["/no/such/file.pem"]}}),
+            ))
+            .prints(&["ran"]),
+    ];
     unknown_keys_are_passed_over: [
         script("echo ran").settings(&unknown_keys()).prints(&["ran"]),
     ];
@@ -55,6 +75,35 @@ cases! {
         words(&["--control-fd", "x", "touch", "ran"]).code(1),
         words(&["--control-fd", "77", "touch", "ran"]).code(1).says(&["77"]),
     ];
+}
+
+fn safe_directories() -> Value {
+    let mut all = settings();
+    all["git"] = json!({"safeDirectories": ["/srv/one", "/srv/two words"]});
+    all
+}
+
+#[test]
+fn what_is_skipped_and_refused_is_told_unless_it_is_to_be_quiet() {
+    let folder = Folder::new();
+    let skipping = json!({"tlsTerminate": {"extraCaCertPaths": ["/no/such/file.pem"]}});
+    let file = folder.write("s.json", &with("network", skipping).to_string());
+    let srt = |words: &[&str], quiet: &str| {
+        let program = ringfence().args(["srt"]).args(words.iter().copied());
+        let program = program.args(["-s".into(), file.clone()]);
+        let program = program.args(["-c", "touch /usr/made 2>/dev/null; true"]);
+        let program = program.env("RINGFENCE_QUIET", quiet).folder(folder.path());
+        program.run().expect_code(0).stderr
+    };
+    for quiet in ["", "0"] {
+        let told = srt(&[], quiet);
+        assert!(
+            told.contains("/usr/made") && told.contains("file.pem"),
+            "{told}"
+        );
+    }
+    assert_eq!(srt(&["--quiet"], ""), "");
+    assert_eq!(srt(&[], "1"), "");
 }
 
 /// Under text that is no settings file.

@@ -129,7 +129,8 @@ cases! {
             .but_srt(0, &["Device or resource busy"]),
     ];
     temporary_files_have_a_folder_that_exists: [
-        script("echo $TMPDIR; touch $TMPDIR/made 2>/dev/null && echo made")
+        // Of the host's own, or made inside where there is none.
+        script("echo ${TMPDIR#/var}; touch $TMPDIR/made 2>/dev/null && echo made")
             .labelled("a folder for temporary files")
             .prints(&["/tmp/claude", "made"])
             .but_srt(1, &["/tmp/claude"]),
@@ -167,5 +168,72 @@ fn the_hosts_own_temporary_folder_is_writable_where_it_is_named() {
     let private = script(&text).settings(&settings());
     std::fs::remove_file(&file).unwrap();
     private.run(&Speaker::Ours).expect_code(0);
-    assert!(!file.exists(), "the folder is the sandbox's own otherwise");
+    assert!(!file.exists(), "nothing is written there otherwise");
+}
+
+#[test]
+fn the_hosts_own_temporary_folder_is_read() {
+    use super::case::Speaker;
+    let host = ringfence_testkit::Folder::new();
+    let file = host.join("script.sh");
+    if !file.starts_with("/tmp") {
+        println!("skipped: temporary files of this machine are not in /tmp");
+        return;
+    }
+    host.write(
+        "script.sh",
+        "echo run; touch \"$0.made\" 2>&1 | sed 's/.*: //'",
+    );
+    let text = format!("sh {}", file.display());
+    let outcome = script(&text).run(&Speaker::Ours).expect_code(0);
+    assert_eq!(outcome.stdout, "run\nRead-only file system\n");
+    assert_eq!(host.listing(), ["script.sh"]);
+    let hidden = with(
+        "filesystem",
+        json!({"denyRead": ["/tmp"], "allowWrite": []}),
+    );
+    let case = script(&format!("{text} 2>/dev/null || echo hidden")).settings(&hidden);
+    let outcome = case.run(&Speaker::Ours);
+    assert!(!outcome.stdout.contains("run"), "{}", outcome.stdout);
+}
+
+#[test]
+fn root_reads_what_only_root_can() {
+    use super::case::Speaker;
+    if !ringfence_testkit::is_root() {
+        println!("skipped: for root");
+        return;
+    }
+    let Some(place) = RootsOwn::make() else {
+        println!("skipped: nothing can be made in /opt");
+        return;
+    };
+    let text = format!(
+        "cat {0}/file; echo x > {0}/file; cat /etc/shadow || echo hidden",
+        place.0.display()
+    );
+    let outcome = script(&text).run(&Speaker::Ours).expect_code(0);
+    assert_eq!(outcome.stdout, "roots\nhidden\n");
+    let file = place.0.join("file");
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "roots\n");
+}
+
+/// A folder for root alone, in no home folder, gone again at the end.
+struct RootsOwn(std::path::PathBuf);
+
+impl RootsOwn {
+    fn make() -> Option<Self> {
+        use std::os::unix::fs::DirBuilderExt;
+        let path = std::path::PathBuf::from(format!("/opt/ringfence-test-{}", std::process::id()));
+        std::fs::DirBuilder::new().mode(0o700).create(&path).ok()?;
+        let made = Self(path);
+        std::fs::write(made.0.join("file"), "roots\n").ok()?;
+        Some(made)
+    }
+}
+
+impl Drop for RootsOwn {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }

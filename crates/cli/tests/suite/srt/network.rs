@@ -210,6 +210,10 @@ cases! {
                 "allowedDomains": ["private.test"], "deniedResolvedAddresses": ["10.0.0.0/8"]
             })))
             .prints(&["403"]),
+        online("curl -s -i http://metadata.test/ | tr -d '\\r' | grep -i '^X-Proxy-Error'")
+            .labelled("the header of a refused address")
+            .allowing(&["metadata.test"])
+            .prints(&["X-Proxy-Error: blocked-by-sandbox-runtime"]),
     ];
     hosts_are_reached_by_name_over_tls: [
         online("curl -sS https://web.example.org/ | grep -o '\"sni\": *\"[^\"]*\"' | tr -d ' '")

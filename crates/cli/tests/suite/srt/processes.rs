@@ -30,6 +30,7 @@ cases! {
         script("echo $SANDBOX_RUNTIME $RSYNC_PROXY ${FTP_PROXY%%:*}")
             .prints(&["1 localhost:1080 socks5h"]),
         script(". ./show").after(SHOW).prints(&proxies()),
+        script("echo $USER $LOGNAME").prints(&["alice alice"]),
     ];
 }
 

@@ -29,6 +29,18 @@ pub(super) fn places_in(home: &Path) -> impl Iterator<Item = PathRule> {
     })
 }
 
+/// Of those below the home folder, the ones that hold settings beside tokens: they may be shown
+/// without the tokens.
+pub const SETTINGS_FILES: [&str; 7] = [
+    ".npmrc",
+    ".yarnrc.yml",
+    ".config/pip/pip.conf",
+    ".pip/pip.conf",
+    ".cargo/config",
+    ".cargo/config.toml",
+    ".gradle/gradle.properties",
+];
+
 /// Below the home folder.
 const HOME: &[&str] = &[
     // Keys and cloud accounts.
@@ -80,8 +92,10 @@ const HOME: &[&str] = &[
     ".npmrc",
     ".yarnrc.yml",
     ".pypirc",
-    ".config/pip",
+    ".config/pip/pip.conf",
     ".pip/pip.conf",
+    ".cargo/config",
+    ".cargo/config.toml",
     ".netrc",
     ".git-credentials",
     ".config/gh",

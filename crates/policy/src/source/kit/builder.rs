@@ -12,12 +12,14 @@ use crate::credential::{Attach, Binding, Credential, CredentialError, SecretSour
 use crate::environment::{check_name, check_value};
 use crate::note::{Note, NoteKind};
 use crate::origin::{Origin, Sourced};
-use crate::rule::{Destination, Side};
+use crate::rule::{AllowRule, Destination, Side};
 
 /// The mode of a file whose mode is not written.
 const USUAL_MODE: u32 = 0o644;
 /// Beginning of the names that we keep for our own.
 const OWN_PREFIX: &str = "RINGFENCE";
+/// What stands in the place of a secret where the format has no better text.
+pub(super) const PROXY_MANAGED: &str = "proxy-managed";
 
 /// A kit while it is read.
 pub(super) struct Builder<'a> {
@@ -152,7 +154,7 @@ impl Builder<'_> {
     /// A secret goes to port 443 unless a port is written. What a client made of a placeholder is
     /// replaced: kits count on it.
     pub(super) fn binding(
-        &self,
+        &mut self,
         at: Position,
         domain: &str,
         attach: Attach,
@@ -166,7 +168,25 @@ impl Builder<'_> {
         if let Some(ports) = entry.ports {
             binding.ports = ports;
         }
+        self.open_bound(at, domain, &binding);
         Ok(binding)
+    }
+
+    /// The host of a credential is allowed where the secret goes, also if no list has it.
+    fn open_bound(&mut self, at: Position, domain: &str, binding: &Binding) {
+        let host = Destination::Host(binding.host.clone());
+        let rule = AllowRule::plain(host, binding.ports.clone());
+        let mut allowed = self.kit.allow.iter();
+        if !is_loopback(domain) && !allowed.any(|own| own.rule.covers(&rule)) {
+            let has_port = domain.contains(':');
+            let text = if has_port {
+                domain.to_owned()
+            } else {
+                format!("{domain}:{}", rule.ports)
+            };
+            let rule = self.sourced(at, rule);
+            self.kit.allow.push(KitEntryOf { text, rule });
+        }
     }
 
     /// Adds a credential. The store of secrets is asked last, under the service's name.
@@ -236,12 +256,34 @@ impl Builder<'_> {
             if reserved.any(|prefix| name.starts_with(prefix)) {
                 return Err(self.fail(value.at, KitFault::ReservedVariable(name.clone())));
             }
-            if self.stands_for_credential(name) {
-                return Err(self.fail(value.at, KitFault::VariableTwice(name.clone())));
+            if value.0 == PROXY_MANAGED && self.show_placeholder(name) {
+                continue;
             }
+            self.hide_placeholder(name);
             self.variable(value.at, name, &value.0)?;
         }
         Ok(())
+    }
+
+    /// Lets a variable from which a credential is read outside hold its placeholder inside. False
+    /// when it is no credential's.
+    fn show_placeholder(&mut self, name: &str) -> bool {
+        let mut own = self.kit.credentials.iter_mut();
+        let read_from = own.find(|own| own.value.outer_variables().any(|outer| outer == name));
+        if let Some(credential) = read_from
+            && !credential.variables.iter().any(|inside| inside == name)
+        {
+            credential.value.variables.push(name.to_owned());
+        }
+        self.stands_for_credential(name)
+    }
+
+    /// A text that the kit has for a credential's variable stands there instead of ours: tools look
+    /// at the form of a token, and what is sent is replaced in any case.
+    fn hide_placeholder(&mut self, name: &str) {
+        for credential in &mut self.kit.credentials {
+            credential.value.variables.retain(|own| own != name);
+        }
     }
 
     pub(super) fn variable(

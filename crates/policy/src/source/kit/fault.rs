@@ -14,6 +14,9 @@ pub enum KitFault {
     /// A version this program does not read.
     #[error("schemaVersion {0:?} is not read; versions 1 and 2 are")]
     Version(String),
+    /// The version whose kits are images.
+    #[error("a kit of schemaVersion 3 is an OCI image, which is not read; versions 1 and 2 are")]
+    ImageKit,
     /// Not a kind of kit.
     #[error("kind {0:?} is not known")]
     Kind(String),
@@ -71,9 +74,6 @@ pub enum KitFault {
     /// A variable that belongs to the sandbox.
     #[error("variable {0} is reserved")]
     ReservedVariable(String),
-    /// A variable with a value that also holds a placeholder.
-    #[error("variable {0} has a value and stands for a credential too")]
-    VariableTwice(String),
     /// A service with hosts and without a header.
     #[error("service {0} has domains but no entry in `serviceAuth`")]
     NoServiceAuth(String),
@@ -120,7 +120,7 @@ impl KitFault {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Document(_) => "malformed-document",
-            Self::NoVersion | Self::Version(_) => "kit-version",
+            Self::NoVersion | Self::Version(_) | Self::ImageKit => "kit-version",
             Self::Kind(_) => "kit-kind",
             Self::Name(_) => "kit-name",
             Self::Block { .. } => "kit-block",
@@ -134,7 +134,6 @@ impl KitFault {
             Self::ArgumentCircle(_) => "kit-arg-circle",
             Self::Reference(_) | Self::ReferenceInKey(_) => "kit-reference",
             Self::ReservedVariable(_) => "kit-reserved-variable",
-            Self::VariableTwice(_) => "kit-variable-twice",
             Self::NoServiceAuth(_) | Self::ServiceDomain(_) | Self::NoSecret(_) => "kit-credential",
             Self::Parser(_) | Self::Priority(_) => "kit-credential-source",
             Self::InjectForm | Self::InjectScheme(_) | Self::InjectUsername => "kit-inject",
@@ -151,6 +150,11 @@ impl KitFault {
         match self {
             Self::Document(_) => "`ringfence policy schema kit-v2` prints every key and its type",
             Self::NoVersion | Self::Version(_) => "write `schemaVersion: \"2\"`",
+            Self::ImageKit => {
+                "use a release of the kit in version 1 or 2 if there is one; another number in this \
+                 file is not enough: hosts go into `permissions.network.allow` and secrets into \
+                 `credentials`, and the image's own programs must be on this machine"
+            }
             Self::Kind(_) => "write `kind: mixin`",
             Self::Name(_) => "a name is lower-case letters, digits and '-', at most 64",
             Self::Block { .. } => "remove the block, or change `kind`",
@@ -165,7 +169,6 @@ impl KitFault {
             Self::Reference(_) => "write ${{ kit.args.NAME }}",
             Self::ReferenceInKey(_) => "write the key out",
             Self::ReservedVariable(_) => "use another name",
-            Self::VariableTwice(_) => "remove it from `environment.variables`",
             Self::NoServiceAuth(_) => "add {headerName: Authorization, valueFormat: \"Bearer %s\"}",
             Self::ServiceDomain(_) => "write a host name such as api.example.org",
             Self::NoSecret(_) => "add `apiKey`",

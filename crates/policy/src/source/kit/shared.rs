@@ -13,7 +13,7 @@ use super::word::Word;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct InstallDocument {
-    /// The line, given to `sh`.
+    /// The line, given to `bash`, or to `sh` where there is none.
     pub(crate) command: Located<String>,
     /// Who runs it; here always the sandbox's own user.
     pub(crate) user: Option<Word>,

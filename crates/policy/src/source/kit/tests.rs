@@ -1,8 +1,10 @@
+use super::entry::KitEntry;
 use super::*;
 use crate::note::NoteKind;
 use crate::origin::LayerKind;
 use crate::path::PathContext;
 use crate::resolve::resolve;
+use crate::rule::Side;
 use crate::source::{Profile, builtin_layers};
 
 const V1: &str = r#"schemaVersion: "1"
@@ -151,12 +153,67 @@ fn a_kit_opens_and_closes_but_gets_no_secret_unasked() {
 }
 
 #[test]
-fn a_credential_for_a_host_that_is_not_allowed_is_an_error() {
-    let text = V2.replace("domain: api.my-service.test", "domain: other.example.org");
-    let mut layer = read(&text).unwrap().layer();
+fn a_credential_opens_its_host_where_the_secret_goes() {
+    let text = V2.replace("domain: api.my-service.test", "domain: '*.example.org'");
+    let kit = read(&text).unwrap();
+    let last = kit.allow.last().unwrap();
+    assert_eq!(last.text, "*.example.org:443");
+    assert_eq!(
+        KitEntry::parse(&last.text, Side::Allow).unwrap().allow(),
+        last.rule.value
+    );
+    let mut layer = kit.layer();
+    layer.approve("my-service");
+    assert!(resolve(vec![layer], None).is_ok());
+    // What a list has is not opened twice, and what the kit denies stays closed.
+    assert_eq!(read(V2).unwrap().allow.len() + 1, kit.allow.len());
+    let denied = text.replace("deny:", "deny: ['**.example.org'] #");
+    let mut layer = read(&denied).unwrap().layer();
     layer.approve("my-service");
     let error = resolve(vec![layer], None).unwrap_err();
     assert_eq!(error.code(), "credential-host-not-allowed");
+}
+
+#[test]
+fn version_1_has_keys_of_its_successor() {
+    let kit = with_v1("version: 2\nsourceURL: https://example.org/k\nextends: claude").unwrap();
+    assert_eq!(kit.version.as_deref(), Some("2"));
+    assert_eq!(codes(&kit, NoteKind::NoEffect), ["kit-not-handed-on"]);
+    assert!(with_v1("sourceUrl: https://example.org/k").is_err());
+}
+
+#[test]
+fn a_credentials_variable_may_have_a_text_of_the_kit() {
+    let line = "MY_SERVICE_URL: \"https://api.my-service.test\"";
+    let other = V2.replace(line, "MY_SERVICE_TOKEN: sk-none-0000");
+    let kit = read(&other).unwrap();
+    assert_eq!(kit.credentials[0].variables, [""; 0]);
+    assert_eq!(kit.variables["MY_SERVICE_TOKEN"].value, "sk-none-0000");
+    let ours = V2.replace(line, "MY_SERVICE_TOKEN: proxy-managed");
+    let kit = read(&ours).unwrap();
+    assert_eq!(kit.credentials[0].variables, ["MY_SERVICE_TOKEN"]);
+    assert!(!kit.variables.contains_key("MY_SERVICE_TOKEN"));
+    // In version 1 also when no list names it.
+    let text = with_v1(
+        "network: {serviceDomains: {api.example.org: s}, serviceAuth: {s: {headerName: \
+         X-Key, valueFormat: '%s'}}}\ncredentials: {sources: {s: {env: [S_KEY]}}}\n\
+         environment: {variables: {S_KEY: proxy-managed, OTHER: proxy-managed}}",
+    );
+    let kit = text.unwrap();
+    assert_eq!(kit.credentials[0].variables, ["S_KEY"]);
+    assert_eq!(kit.variables["OTHER"].value, "proxy-managed");
+    assert_eq!(kit.allow[0].text, "api.example.org:443");
+}
+
+#[test]
+fn the_hint_about_version_3_sends_nobody_astray() {
+    let error = read("schemaVersion: \"3\"\nkind: workload\n").unwrap_err();
+    assert_eq!(error.code(), "kit-version");
+    assert!(
+        !error.hint().contains("write `schemaVersion"),
+        "{}",
+        error.hint()
+    );
 }
 
 #[test]
@@ -350,8 +407,6 @@ fn reserved_variables_are_errors() {
     assert_eq!(kit.variables["A"].value, "1");
     assert!(with("environment: {variables: {A: 1.20}}").is_err());
     assert!(with("environment: {variables: {'A=B': x}}").is_err());
-    let twice = V2.replace("MY_SERVICE_URL", "MY_SERVICE_TOKEN");
-    assert_eq!(read(&twice).unwrap_err().code(), "kit-variable-twice");
 }
 
 #[test]

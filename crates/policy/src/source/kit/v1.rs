@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::super::document::Located;
 use super::super::error::{Position, SourceError};
-use super::builder::{Builder, Secret};
+use super::builder::{Builder, PROXY_MANAGED, Secret};
 use super::fault::KitFault;
 use super::shared::{
     Anything, CredentialFileDocument, FileDocument, InstallDocument, PortDocument,
@@ -16,9 +16,6 @@ use super::shared::{
 };
 use super::word::Word;
 use crate::credential::{Attach, Binding, SecretSource};
-
-/// What a variable holds inside that belongs to no credential.
-const PROXY_MANAGED: &str = "proxy-managed";
 
 /// A sandbox kit of schema version 1.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -36,6 +33,14 @@ pub(crate) struct KitV1 {
     display_name: Option<String>,
     /// What it is for.
     description: Option<String>,
+    /// The kit's own version.
+    version: Option<Word>,
+    /// Where it is published.
+    #[serde(rename = "sourceURL")]
+    #[allow(dead_code, reason = "accepted; nobody is shown it")]
+    source_url: Option<String>,
+    /// The kit that this one is derived from; not applied.
+    extends: Option<Located<String>>,
     /// The image and the command of a `sandbox` kit.
     #[serde(alias = "agent")]
     sandbox: Option<Located<SandboxDocument>>,
@@ -212,7 +217,8 @@ struct OauthDocument {
 impl KitV1 {
     pub(super) fn build(&self, kit: &mut Builder<'_>) -> Result<(), SourceError> {
         kit.identity(&self.name, &self.kind)?;
-        kit.describe(self.display_name.clone(), self.description.clone(), None);
+        let version = self.version.as_ref().map(|word| word.0.clone());
+        kit.describe(self.display_name.clone(), self.description.clone(), version);
         kit.image(self.sandbox.as_ref().map(|block| block.at), self.kind.at)?;
         kit.allow(&self.network.allowed_domains)?;
         kit.deny(&self.network.denied_domains)?;
@@ -246,6 +252,7 @@ impl KitV1 {
     fn remark(&self, kit: &mut Builder<'_>) {
         let context = self.agent_context.as_ref().map(|part| part.at);
         let parts = [
+            ("extends", self.extends.as_ref().map(|part| part.at)),
             ("agentContext", context),
             ("settings", self.settings.as_ref().map(|part| part.at)),
             ("kitDir", self.kit_dir.as_ref().map(|part| part.at)),

@@ -51,7 +51,6 @@ const REMARKS: &[Remark] = &[
     ("/bwrapPath", NoEffect, "srt-bwrap-path", "the program is not needed"),
     ("/socatPath", NoEffect, "srt-socat-path", "the program is not needed"),
     ("/javaAgentJarPath", NoEffect, "srt-java-agent", "Java needs no agent"),
-    ("/git/safeDirectories", NoEffect, "srt-safe-directories", "not applied"),
     ("/allowPty", NoEffect, "srt-allow-pty", "macOS only; terminals always work"),
     ("/allowAppleEvents", NoEffect, "srt-apple-events", "macOS only"),
     ("/enableWeakerNetworkIsolation", NoEffect, "srt-weaker-network-isolation", "macOS only"),

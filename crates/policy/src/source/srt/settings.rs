@@ -17,7 +17,8 @@ pub type UnknownKeys = BTreeMap<String, Value>;
 pub struct SrtSettings {
     /// Network rules.
     pub network: SrtNetwork,
-    /// Filesystem rules.
+    /// Filesystem rules; without them nothing is hidden or written.
+    #[serde(default)]
     pub filesystem: SrtFilesystem,
     /// Secrets to withhold or to mask.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -43,7 +43,10 @@ fn with(part: &str, field: &str, value: Value) -> Value {
 
 #[test]
 fn missing_lists_are_named_one_by_one() {
-    let error = read(&json!({"network": {"allowedDomains": []}})).unwrap_err();
+    let network_alone = json!({"network": {"allowedDomains": [], "deniedDomains": []}});
+    let kagents = read(&network_alone).unwrap();
+    assert_eq!(kagents.layer.filesystem.write_allow, Some(Vec::new()));
+    let error = read(&json!({"network": {"allowedDomains": []}, "filesystem": {}})).unwrap_err();
     assert_eq!(error.code(), "srt-missing");
     for name in [
         "network.deniedDomains",

@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::error::SrtFault;
 use super::settings::{SrtCredentialMode, SrtNetwork, SrtPath, SrtSettings};
 
-/// What must be there, each named in the error when it is not.
+/// What must be there, each named in the error when it is not. Without a part on files, as kagent
+/// writes settings, nothing is hidden or written.
 const REQUIRED: [(&str, &[&str]); 2] = [
     ("network", &["allowedDomains", "deniedDomains"]),
     ("filesystem", &["denyRead", "allowWrite", "denyWrite"]),
@@ -34,7 +35,9 @@ pub(super) fn parse(text: &str) -> Result<SrtSettings, SrtFault> {
 
 fn missing(value: &Value) -> Vec<String> {
     let absent = |part: &str, field: &&str| value[part].get(field).is_none();
-    let fields = REQUIRED.iter().flat_map(|(part, fields)| {
+    let wanted = |part: &str| part != "filesystem" || value.get(part).is_some();
+    let parts = REQUIRED.iter().filter(|(part, _)| wanted(part));
+    let fields = parts.flat_map(|(part, fields)| {
         let fields = fields.iter().filter(move |field| absent(part, field));
         fields.map(move |field| format!("{part}.{field}"))
     });

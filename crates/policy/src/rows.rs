@@ -102,6 +102,11 @@ impl Table<'_> {
             filesystem.scope.as_str(),
             &filesystem.scope.origin,
         );
+        self.push(
+            "filesystem.home",
+            &filesystem.home.value,
+            &filesystem.home.origin,
+        );
         self.list("filesystem.read.deny", &filesystem.read_deny);
         self.list("filesystem.read.allow", &filesystem.read_allow);
         self.list("filesystem.write.allow", &filesystem.write_allow);

@@ -194,6 +194,7 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
         trust: request.policy.intercepts().then_some(TrustPlan),
         given,
         cradle: &request.cradle,
+        kept_home: None,
         stand_ins: stand_ins.variables,
     })?;
     // Before the command starts, so that no signal can come in between.

@@ -9,6 +9,7 @@ mod aside;
 mod entries;
 mod error;
 mod files;
+mod home;
 mod ids;
 mod late;
 mod layout;
@@ -30,6 +31,8 @@ use serde::{Deserialize, Serialize};
 use self::aside::Aside;
 pub use self::error::PlanError;
 pub use self::files::PRIVATE_FOLDERS;
+use self::home::HomeGrants;
+pub use self::home::home_name_for;
 use self::ids::Ids;
 pub(crate) use self::late::{LateFile, LateFiles};
 pub(crate) use self::layout::Grant;
@@ -132,6 +135,8 @@ pub struct PlanRequest<'a> {
     pub given: Vec<GivenFile>,
     /// Where the sandbox is to be born.
     pub cradle: &'a Cradle,
+    /// Where the layer over the home directory is kept, if it is.
+    pub kept_home: Option<&'a Path>,
     /// What the policy's managed variables hold inside.
     pub stand_ins: Vec<(String, String)>,
 }
@@ -222,13 +227,20 @@ impl Plan {
         // Waited for at the end. When something else fails, what was made there
         // is gone again.
         let aside = Aside::start(&request, level, &mounts);
-        let files = files::survey(
+        let mut files = files::survey(
             policy.filesystem(),
             request.host,
             request.working_folder,
             request.untouchable,
             request.judge,
         )?;
+        let home = home::overlay(
+            &mut files,
+            policy.filesystem(),
+            request.host,
+            request.kept_home,
+        )?;
+        let grants = HomeGrants::of(home.as_ref());
         let guard = files.guard(policy.filesystem())?;
         let sensitive = files.sensitive(policy.filesystem());
         let identity = Identity {
@@ -264,6 +276,7 @@ impl Plan {
             request.stand_ins,
         );
         let paths = made.iter().map(|overlay| overlay.path.clone()).collect();
+        made.extend(home);
         let view = layout::view(&files, &ids, request.host, &mounts, made)?;
         let (limits, prepared) = aside.finish()?;
         let limits = limits.judged_by(request.judge);
@@ -276,7 +289,7 @@ impl Plan {
             network,
             landlock_abi: request.host.landlock_abi,
             working_folder: files.working_folder.clone(),
-            landlock: (request.host.landlock_abi > 0).then(|| Grants::new(files, paths)),
+            landlock: (request.host.landlock_abi > 0).then(|| Grants::new(files, paths, grants)),
             ids,
             guard,
             command: request.command,

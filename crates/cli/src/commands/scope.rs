@@ -61,6 +61,9 @@ pub(crate) struct ScopeArgs {
     /// Make a place writable
     #[arg(long, value_name = "PATH")]
     write: Vec<String>,
+    /// The home directory inside: private (changes are gone with the run), keep, keep=NAME, or none (read-only)
+    #[arg(long, value_name = "HOME")]
+    home: Option<String>,
     /// Hide a place
     #[arg(long, value_name = "PATH")]
     hide: Vec<String>,
@@ -267,6 +270,7 @@ impl ScopeArgs {
                 no_network: self.no_network,
                 read: self.read,
                 write: self.write,
+                home: self.home,
                 hide: self.hide,
                 env: self.env,
                 pass_env: self.pass_env,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::audit::AuditLevel;
 use crate::credential::Credential;
 use crate::filesystem::{MaskedFile, ProtectedName, ReadScope};
+use crate::home::HomeRule;
 use crate::layer::{EnvironmentLayer, FilesystemLayer, Layer, NetworkLayer};
 use crate::limits::Limits;
 use crate::note::{Note, NoteKind};
@@ -23,6 +24,7 @@ pub(super) struct Draft {
     pub(super) host_ports: Vec<Sourced<Port>>,
     pub(super) ceiling: Option<(Origin, NetworkLayer)>,
     pub(super) scope: Sourced<ReadScope>,
+    pub(super) home: Sourced<HomeRule>,
     pub(super) read_deny: Vec<Sourced<PathRule>>,
     pub(super) read_allow: Vec<Sourced<PathRule>>,
     pub(super) write_allow: Vec<Sourced<PathRule>>,
@@ -56,6 +58,7 @@ impl Draft {
             host_ports: Vec::new(),
             ceiling: None,
             scope: Sourced::new(ReadScope::Host, origin.clone()),
+            home: Sourced::new(HomeRule::None, origin.clone()),
             read_deny: Vec::new(),
             read_allow: Vec::new(),
             write_allow: Vec::new(),
@@ -133,6 +136,9 @@ impl Draft {
     fn add_filesystem(&mut self, filesystem: FilesystemLayer) {
         if let Some(scope) = filesystem.scope {
             self.scope = scope;
+        }
+        if let Some(home) = filesystem.home {
+            self.home = home;
         }
         append(&mut self.read_deny, filesystem.read_deny);
         append(

@@ -7,6 +7,7 @@ use thiserror::Error;
 use super::kit::KitFault;
 use crate::credential::CredentialError;
 use crate::environment::EnvError;
+use crate::home::HomeError;
 use crate::http::{MethodError, PathPatternError};
 use crate::limits::{CoresError, CountError, SizeError, SpanError};
 use crate::origin::Origin;
@@ -110,6 +111,9 @@ pub enum Fault {
     /// Paths of the filesystem.
     #[error(transparent)]
     Path(#[from] PathRuleError),
+    /// The home directory.
+    #[error(transparent)]
+    Home(#[from] HomeError),
     /// CPU.
     #[error("cpu: {0}")]
     Cores(#[from] CoresError),
@@ -146,6 +150,7 @@ impl Fault {
             Self::Method(_) => "malformed-method",
             Self::HttpPath(_) => "malformed-path-pattern",
             Self::Path(error) => error.code(),
+            Self::Home(error) => error.code(),
             Self::Cores(_) | Self::Size(_) | Self::Count(_) | Self::Span(_) => "malformed-limit",
             Self::Env(_) => "malformed-environment",
             Self::Credential(error) => error.code(),
@@ -167,6 +172,7 @@ impl Fault {
                 "paths start with '/', '*' is within a segment, '**' across segments"
             }
             Self::Path(error) => error.hint(),
+            Self::Home(error) => error.hint(),
             Self::Cores(_) => "write a number such as 1.5",
             Self::Size(_) => "write a size such as 512MiB",
             Self::Count(_) => "write a whole number such as 128",

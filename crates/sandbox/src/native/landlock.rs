@@ -12,6 +12,7 @@ use ringfence_sys::{Channel, Errno, FsAccess, Received, Ruleset};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 
 use super::failure::{During, Failure};
+use super::home::HomeState;
 use super::late;
 use crate::plan::{Grant, Plan};
 use crate::view::{Base, Content, Overlay, View};
@@ -93,19 +94,27 @@ impl<'a> SameOutside<'a> {
 fn is_itself(overlay: &Overlay) -> bool {
     match &overlay.content {
         Content::Writable(place) | Content::Shown(place) => place.path == overlay.path,
+        // Below the layer. What is granted there counts where the layer is refused.
+        Content::Home(layer) => layer.shown.is_some(),
         _ => false,
     }
 }
 
 /// Restricts the calling process, which is in its view already.
-pub(super) fn restrict(plan: &Plan, supervisor: &Channel) -> Result<(), Failure> {
-    if plan.landlock().is_none() {
+pub(super) fn restrict(plan: &Plan, supervisor: &Channel, home: &HomeState) -> Result<(), Failure> {
+    let Some(grants) = plan.landlock() else {
         return Ok(());
-    }
+    };
     let (left, ruleset) = take(supervisor).during(Step::Landlock)?;
     let ruleset = ruleset.map_or_else(Ruleset::new, Ruleset::given);
     let ruleset = ruleset.during(Step::Landlock)?;
-    for (path, access) in left {
+    // Only here it is known whether there is a layer.
+    let of_home = match home.is_layered {
+        true => grants.home().layered.as_slice(),
+        false => grants.home().caches.as_slice(),
+    };
+    let of_home = of_home.iter().map(|path| (path.clone(), FsAccess::Write));
+    for (path, access) in left.into_iter().chain(of_home) {
         match rustix::fs::open(&path, TO_GRANT, Mode::empty()) {
             Ok(place) => ruleset
                 .grant(place.as_fd(), access)

@@ -13,9 +13,10 @@ use ringfence_sys::{self as sys, Channel, Errno, MountFlags, Received};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 
 use super::failure::{During, Failure};
+use super::home::{self, HomeState};
 use super::late::GivenFiles;
 use super::scratch::Scratch;
-use crate::view::{Base, Content, FileId, Overlay, Place, View};
+use crate::view::{Base, Content, FileId, Overlay, Place, Use, View};
 use crate::wire::{Order, Step};
 use crate::within::is_within;
 
@@ -90,7 +91,12 @@ impl<'a> Ground<'a> {
 
     /// The place of an overlay, if it has one.
     fn place_of(&mut self, index: usize, overlay: &Overlay) -> Result<Option<OwnedFd>, Failure> {
-        if !matches!(overlay.content, Content::Writable(_) | Content::Shown(_)) {
+        let has_place = match &overlay.content {
+            Content::Writable(_) | Content::Shown(_) => true,
+            Content::Home(layer) => layer.shown.is_some() || layer.store.is_some(),
+            _ => false,
+        };
+        if !has_place {
             return Ok(None);
         }
         self.wait_now()?;
@@ -106,12 +112,12 @@ impl<'a> Ground<'a> {
 
     /// Builds the view and makes it the caller's root. No more than `limit`
     /// bytes can be added to what is made for this run.
-    pub(super) fn build(self, view: &View, limit: Option<u64>) -> Result<(), Failure> {
+    pub(super) fn build(self, view: &View, limit: Option<u64>) -> Result<HomeState, Failure> {
         build(view, limit, self)
     }
 }
 
-fn build(view: &View, limit: Option<u64>, mut ground: Ground<'_>) -> Result<(), Failure> {
+fn build(view: &View, limit: Option<u64>, mut ground: Ground<'_>) -> Result<HomeState, Failure> {
     sys::set_umask(0);
     let scratch = Scratch::mount(std::mem::take(&mut ground.files))?;
     let root = match &view.base {
@@ -119,8 +125,14 @@ fn build(view: &View, limit: Option<u64>, mut ground: Ground<'_>) -> Result<(), 
         Base::Only(visible) => empty_root(&scratch, visible)?,
     };
     let mut hidden = Vec::new();
+    let mut home = HomeState::default();
     for (index, overlay) in view.overlays.iter().enumerate() {
         let given = ground.place_of(index, overlay)?;
+        if let Content::Home(layer) = &overlay.content {
+            let store = ground.places.remove(&view.store_of(index));
+            home = home::lay(&root, &overlay.path, layer, (given, store), &scratch)?;
+            continue;
+        }
         // Which come later.
         let holds_others = || {
             let mut others = view.overlays[index..].iter();
@@ -137,27 +149,31 @@ fn build(view: &View, limit: Option<u64>, mut ground: Ground<'_>) -> Result<(), 
     if let Some(limit) = limit {
         scratch.limit(limit)?;
     }
-    match view.base {
-        Base::Host => Ok(()),
-        Base::Only(_) => sys::pivot_into(root.0.as_fd()).during(Step::PivotRoot),
+    if matches!(view.base, Base::Only(_)) {
+        sys::pivot_into(root.0.as_fd()).during(Step::PivotRoot)?;
     }
+    Ok(home)
 }
 
 /// Copies the mounts of the host's places as they are before the view changes.
 fn take_places(view: &View, given: &mut GivenTrees) -> Result<(), Failure> {
     let host = Root(open_folder(Path::new("/"))?);
-    for (index, overlay) in view.overlays.iter().enumerate() {
-        let (place, flags) = match &overlay.content {
-            Content::Writable(place) => (place, MountFlags::PLAIN),
-            Content::Shown(place) => (place, MountFlags::READ_ONLY),
-            _ => continue,
-        };
+    for (index, place, how) in view.places() {
+        let flags = flags_for(how);
         let opened = host.open_same(place)?;
         let tree = sys::clone_tree(opened.as_fd(), true).at(Step::CloneMount, &place.path)?;
         sys::set_mount_attributes(tree.as_fd(), flags).at(Step::RestrictMount, &place.path)?;
         given.insert(index, tree);
     }
     Ok(())
+}
+
+/// How a place is mounted for this.
+pub(super) fn flags_for(how: Use) -> MountFlags {
+    match how {
+        Use::Read => MountFlags::READ_ONLY,
+        Use::Write => MountFlags::PLAIN,
+    }
 }
 
 fn take_devices() -> Result<Vec<(&'static str, OwnedFd)>, Failure> {
@@ -191,7 +207,7 @@ fn empty_root(scratch: &Scratch, visible: &[PathBuf]) -> Result<Root, Failure> {
 }
 
 /// The root that overlays are laid upon.
-struct Root(OwnedFd);
+pub(super) struct Root(OwnedFd);
 
 impl Root {
     fn open(&self, path: &Path) -> Result<OwnedFd, Errno> {
@@ -222,7 +238,7 @@ impl Root {
     }
 
     /// Opens the place to mount on, making it where only scratch is below.
-    fn mount_point(&self, path: &Path, is_folder: bool) -> Result<OwnedFd, Failure> {
+    pub(super) fn mount_point(&self, path: &Path, is_folder: bool) -> Result<OwnedFd, Failure> {
         match self.open(path) {
             Err(Errno::NOENT) => {
                 self.make(path, is_folder).at(Step::OpenPlace, path)?;
@@ -289,6 +305,8 @@ impl Root {
             (Content::Writable(place) | Content::Shown(place), None) => {
                 return Err(Errno::BADF).at(Step::CloneMount, &place.path);
             }
+            // It is laid by itself.
+            (Content::Home(_), _) => return Ok(None),
             (Content::Frozen, _) => return self.freeze(path).map(|()| None),
             (Content::Hidden { is_folder: true }, _) if holds_others() => {
                 return self.hide_folder(path, scratch).map(Some);
@@ -314,7 +332,7 @@ impl Root {
 
     /// Mounts over a place that the host may replace at any moment, as a shell
     /// does with its history. What is gone needs no hiding.
-    fn hide(
+    pub(super) fn hide(
         &self,
         path: &Path,
         cover: impl Fn() -> Result<OwnedFd, Failure>,
@@ -333,6 +351,22 @@ impl Root {
             }
         }
         Err(Errno::BUSY).at(Step::AttachMount, path)
+    }
+
+    /// Mounts over a directory, if that is what is there.
+    pub(super) fn cover_folder(
+        &self,
+        path: &Path,
+        cover: impl Fn() -> Result<OwnedFd, Failure>,
+    ) -> Result<(), Failure> {
+        let place = match self.open(path) {
+            Err(Errno::NOENT | Errno::ACCESS | Errno::LOOP | Errno::NOTDIR) => return Ok(()),
+            other => other.at(Step::OpenPlace, path)?,
+        };
+        if !is_folder(place.as_fd()).at(Step::OpenPlace, path)? {
+            return Ok(());
+        }
+        sys::attach(cover()?.as_fd(), place.as_fd()).at(Step::AttachMount, path)
     }
 
     fn freeze(&self, path: &Path) -> Result<(), Failure> {

@@ -39,6 +39,8 @@ pub enum PlanError {
     ReservedPlace { path: PathBuf },
     #[error("{} leads elsewhere by a link", .path.display())]
     PlaceByLink { path: PathBuf },
+    #[error("the kept home {} is gone", .path.display())]
+    NoKeptHome { path: PathBuf },
     #[error("the pattern {pattern} matches more than {limit} places")]
     PatternTooWide { pattern: String, limit: usize },
     #[error("the pattern {pattern} cannot be used: {error}")]
@@ -75,6 +77,7 @@ impl PlanError {
             Self::WorkingFolderHidden { .. } => "working-folder-hidden",
             Self::ReservedPlace { .. } => "reserved-place",
             Self::PlaceByLink { .. } => "place-by-link",
+            Self::NoKeptHome { .. } => "no-kept-home",
             Self::PatternTooWide { .. } => "pattern-too-wide",
             Self::Pattern { .. } => "bad-pattern",
             Self::OwnFolderTaken => "own-folder-taken",
@@ -113,6 +116,7 @@ impl PlanError {
             Self::PlaceByLink { .. } => {
                 "name the place itself: an earlier command may have left the link"
             }
+            Self::NoKeptHome { .. } => "run it again: another command removed it meanwhile",
             Self::PatternTooWide { .. } => "name the folder instead of a pattern",
             Self::Pattern { .. } => "patterns know * ? [a-z] {a,b} and **",
             Self::OwnFolderTaken => "show the parts of /run that are needed instead of all of it",

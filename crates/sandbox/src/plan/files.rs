@@ -22,7 +22,7 @@ use crate::within::is_within;
 /// Folders that a sandbox has its own of.
 pub const PRIVATE_FOLDERS: [&str; 2] = ["/tmp", "/var/tmp"];
 /// Folders that no host folder may be writable in.
-const RESERVED: [&str; 3] = ["/proc", "/dev", "/sys"];
+pub(super) const RESERVED: [&str; 3] = ["/proc", "/dev", "/sys"];
 /// The most entries that are looked at for one pattern.
 const MOST_ENTRIES: usize = 100_000;
 
@@ -37,7 +37,7 @@ pub(super) struct Files {
     pub(super) home: Option<Place>,
     pub(super) writable: Vec<Place>,
     /// What the policy makes writable, also where it is only shown.
-    roots: Vec<PathBuf>,
+    pub(super) roots: Vec<PathBuf>,
     /// Shown although a folder around them is hidden or the scope is narrow.
     pub(super) shown: Vec<Place>,
     pub(super) hidden: Vec<Place>,
@@ -49,6 +49,8 @@ pub(super) struct Files {
     pub(super) frozen: Vec<PathBuf>,
     /// Paths that the policy denies writing.
     denied: Vec<PathBuf>,
+    /// The home directory, where a layer is over it.
+    pub(super) layered: Option<PathBuf>,
     /// The folders that were looked into.
     pub(super) listings: Listings,
 }
@@ -93,6 +95,7 @@ pub(super) fn survey(
         .map(absolute)
         .chain(untouchable)
         .collect();
+    let fragile = fragile(rules, host, &private, &shown);
     let mut files = Files {
         scope: rules.scope.value,
         working_folder: working_place.path.clone(),
@@ -103,10 +106,11 @@ pub(super) fn survey(
         shown,
         hidden,
         masked,
-        fragile: fragile(rules, host, &private),
+        fragile,
         private,
         frozen: Vec::new(),
         denied,
+        layered: None,
         listings,
     };
     files.guard_existing(rules);
@@ -231,7 +235,9 @@ fn reading(
 /// hidden paths of the home folder and those that somebody named, not above
 /// them: whatever comes to be there stays unreadable. The same goes for masked
 /// files. Not below the private folders, which are granted as a whole.
-fn fragile(rules: &Filesystem, host: &Host, private: &[&Path]) -> Vec<PathBuf> {
+fn fragile(rules: &Filesystem, host: &Host, private: &[&Path], shown: &[Place]) -> Vec<PathBuf> {
+    let is_named =
+        |path: &Path| literals(&rules.read_allow).any(|own| own == path) || is_in(shown, path);
     let is_at_home = |path: &Path| homes(host).any(|home| is_within(path, home));
     rules
         .read_deny
@@ -241,11 +247,16 @@ fn fragile(rules: &Filesystem, host: &Host, private: &[&Path]) -> Vec<PathBuf> {
             PathRule::Glob(_) => None,
         })
         .filter(|(path, layer)| is_at_home(path) || *layer != LayerKind::Default)
+        .filter(|(path, _)| !is_named(path))
         .flat_map(|(path, _)| parts_of_root(path, private))
         .chain(rules.masked.iter().map(|file| absolute(&file.path).into()))
         .filter(|path| !private.iter().any(|folder| is_within(path, folder)))
         .map(Cow::into_owned)
         .collect()
+}
+
+fn is_in(places: &[Place], path: &Path) -> bool {
+    places.iter().any(|place| place.path == path)
 }
 
 /// The user's home folder, and that of the user database if it is another.
@@ -303,7 +314,7 @@ fn literals(rules: &[Sourced<PathRule>]) -> impl Iterator<Item = &Path> {
 }
 
 /// With the links on the way resolved as far as the path exists.
-fn absolute(path: &Path) -> PathBuf {
+pub(super) fn absolute(path: &Path) -> PathBuf {
     for ancestor in path.ancestors() {
         if let Ok(real) = std::fs::canonicalize(ancestor) {
             let rest = path.strip_prefix(ancestor).unwrap_or(Path::new(""));

@@ -12,6 +12,7 @@ use rustix::fs::Access;
 
 use super::error::PlanError;
 use super::files::Files;
+use super::home::HomeGrants;
 use super::ids::{Ids, USER_NAME};
 use super::listing::Listings;
 use crate::host::Host;
@@ -20,7 +21,7 @@ use crate::view::{Base, Content, Overlay, Place, View};
 use crate::within::is_within;
 
 /// What a sandbox with a narrow view sees of the host.
-const SYSTEM_FOLDERS: [&str; 12] = [
+pub(super) const SYSTEM_FOLDERS: [&str; 12] = [
     "/bin",
     "/sbin",
     "/lib",
@@ -145,7 +146,9 @@ fn shown(files: &Files) -> Result<Vec<Place>, PlanError> {
         .private
         .iter()
         .any(|private| files.working_folder.starts_with(private));
-    let needs_showing = files.scope == ReadScope::System || is_below_private;
+    let layered = files.layered.as_ref();
+    let is_below_layer = layered.is_some_and(|home| files.working_folder.starts_with(home));
+    let needs_showing = files.scope == ReadScope::System || is_below_private || is_below_layer;
     if needs_showing && !shown.contains(&files.working_place) {
         shown.push(files.working_place.clone());
     }
@@ -316,17 +319,24 @@ pub(crate) struct Grants {
     files: Files,
     listings: Mutex<Listings>,
     made: Vec<PathBuf>,
+    home: HomeGrants,
     rules: OnceLock<Vec<Grant>>,
 }
 
 impl Grants {
-    pub(super) fn new(mut files: Files, made: Vec<PathBuf>) -> Self {
+    pub(super) fn new(mut files: Files, made: Vec<PathBuf>, home: HomeGrants) -> Self {
         Self {
             listings: Mutex::new(std::mem::take(&mut files.listings)),
             files,
             made,
+            home,
             rules: OnceLock::new(),
         }
+    }
+
+    /// What is granted for the layer over the home directory, or instead of it.
+    pub(crate) fn home(&self) -> &HomeGrants {
+        &self.home
     }
 
     /// For the supervisor: the init would look at what the sandbox has.

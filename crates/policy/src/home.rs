@@ -1,6 +1,7 @@
 //! What becomes of the home directory: nothing, a private layer, or one that is kept.
 
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -111,17 +112,48 @@ impl JsonSchema for HomeRule {
 pub struct HomeName(String);
 
 impl HomeName {
+    /// A name for the home of the project in this directory: readable, and different for different
+    /// paths.
+    pub fn of_project(path: &Path) -> Self {
+        const LONGEST: usize = 40;
+        let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+        let plain = name.iter().map(|byte| {
+            if is_plain(*byte) {
+                char::from(*byte)
+            } else {
+                '-'
+            }
+        });
+        let text: String = plain
+            .skip_while(|first| !first.is_ascii_alphanumeric())
+            .take(LONGEST)
+            .collect();
+        let text = if text.is_empty() { "home" } else { &text };
+        let digest = fnv(path.as_os_str().as_encoded_bytes());
+        Self(format!("{text}-{digest:016x}"))
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)
+}
+
+/// FNV-1a: it tells paths apart, and nobody gains by two that are alike.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
 impl FromStr for HomeName {
     type Err = HomeError;
 
     fn from_str(text: &str) -> Result<Self, HomeError> {
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         let starts_well = text
             .bytes()
             .next()
@@ -202,6 +234,16 @@ mod tests {
                 path.split('/').all(|part| !matches!(part, "" | "." | "..")),
                 "{path}"
             );
+        }
+    }
+
+    #[test]
+    fn homes_of_two_projects_have_two_names() {
+        let paths = ["/a/web", "/b/web", "/", "/x/..y", "/x/-ü ö"];
+        let names = paths.map(|path| HomeName::of_project(Path::new(path)));
+        assert!(names[0].as_str().starts_with("web-") && names[0] != names[1]);
+        for name in names {
+            assert_eq!(name.as_str().parse(), Ok(name.clone()));
         }
     }
 }

@@ -34,7 +34,7 @@ pub use network::{Callers, Dialled, HTTP_PROXY_PORT, Inlets, SOCKS_PROXY_PORT};
 pub use observation::{Action, Observation, Observed, Outcome};
 pub use plan::{
     Command, GivenFile, Intercept, Layer, LayerState, PRIVATE_FOLDERS, Plan, PlanError,
-    PlanRequest, ServedFrom, Stream, Weaker, home_name_for,
+    PlanRequest, ServedFrom, Stream, Weaker,
 };
 pub use proxy::ProxyUser;
 pub use trust::{JAVA_PASSWORD, Trust, TrustPlan};

@@ -14,6 +14,7 @@ mod ids;
 mod late;
 mod layout;
 mod listing;
+mod missing;
 mod network;
 mod own;
 
@@ -31,8 +32,7 @@ use serde::{Deserialize, Serialize};
 use self::aside::Aside;
 pub use self::error::PlanError;
 pub use self::files::PRIVATE_FOLDERS;
-use self::home::HomeGrants;
-pub use self::home::home_name_for;
+pub(crate) use self::home::HomeGrants;
 use self::ids::Ids;
 pub(crate) use self::late::{LateFile, LateFiles};
 pub(crate) use self::layout::Grant;

@@ -142,12 +142,26 @@ pub(crate) struct HomeLayer {
     pub(crate) shown: Option<Place>,
     /// What of it does not show.
     pub(crate) mask: Mask,
+    /// What of it can be read: what there was beside hidden names at the start, and all below it.
+    /// A copy that the host makes of a hidden file during the run is not among it.
+    pub(crate) readable: Vec<PathBuf>,
     /// Where it is kept; without one it is gone with the run.
     pub(crate) store: Option<Place>,
     /// Of the home directory.
     pub(crate) mode: u32,
     /// What is private instead where the kernel refuses the layer.
     pub(crate) caches: Vec<PathBuf>,
+}
+
+impl HomeLayer {
+    /// Whether nothing of the host's shows at `path` through the layer at `home`.
+    pub(crate) fn leaves_out(&self, home: &Path, path: &Path) -> bool {
+        let below = path.strip_prefix(home);
+        below.is_ok_and(|below| {
+            let mut above = below.ancestors();
+            above.any(|name| self.mask.left_out.contains(name))
+        })
+    }
 }
 
 /// Names that do not show through a layer, all of them from its root.

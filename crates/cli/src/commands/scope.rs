@@ -10,7 +10,7 @@ use ringfence_policy::{
 };
 use ringfence_runtime::{
     Approvals, KitInputs, KitReference, KitSetup, PolicyInputs, Sources, WORKING_FOLDER_FILE,
-    approvals_folder, audit_folder, authority_files, kit_cache_folder, secret_folder,
+    approvals_folder, audit_folder, authority_files, homes_folder, kit_cache_folder, secret_folder,
     working_folder_layer,
 };
 use ringfence_sandbox::Host;
@@ -117,6 +117,8 @@ pub(crate) struct Here {
     pub(crate) secret_folder: PathBuf,
     /// Where it is written down what was approved.
     pub(crate) approvals_folder: PathBuf,
+    /// Where homes are kept.
+    pub(crate) homes_folder: PathBuf,
 }
 
 impl Here {
@@ -129,6 +131,7 @@ impl Here {
             audit_folder: audit_folder(&variable, &host),
             secret_folder: secret_folder(&variable, &host),
             approvals_folder: approvals_folder(&variable, &host),
+            homes_folder: homes_folder(&variable, &host),
             host,
         })
     }
@@ -147,11 +150,12 @@ impl Here {
     }
 
     /// Our own folders, which no command may read or write, there or not.
-    pub(crate) fn own_folders(&self) -> [&Path; 3] {
+    pub(crate) fn own_folders(&self) -> [&Path; 4] {
         [
             &self.audit_folder,
             &self.secret_folder,
             &self.approvals_folder,
+            &self.homes_folder,
         ]
     }
 

@@ -7,9 +7,9 @@
 //! and private then.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use ringfence_sys::{self as sys, Errno, MountFlags};
+use ringfence_sys::{self as sys, Errno, FsAccess, MountFlags, Ruleset};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
 use super::failure::{During, Failure};
@@ -54,7 +54,7 @@ pub(super) fn lay(
         sys::attach(own.as_fd(), point.as_fd()).at(Step::AttachMount, path)?;
     }
     let is_kept = store.is_some();
-    match overlay(layer, own.as_ref(), store, scratch) {
+    match overlay(path, layer, own.as_ref(), store, scratch) {
         Ok((tree, state)) => {
             let point = root.mount_point(path, true)?;
             sys::attach(tree.as_fd(), point.as_fd()).at(Step::AttachMount, path)?;
@@ -66,6 +66,7 @@ pub(super) fn lay(
 }
 
 fn overlay(
+    path: &Path,
     layer: &HomeLayer,
     own: Option<&OwnedFd>,
     store: Option<OwnedFd>,
@@ -76,9 +77,14 @@ fn overlay(
         None => private(layer, scratch)?,
     };
     let mask = mask(&layer.mask, layer.mode, scratch)?;
-    let lower: Vec<_> = [&mask].into_iter().chain(own).map(AsFd::as_fd).collect();
-    let (folder, work) = (upper.folder.as_fd(), upper.work.as_fd());
-    let tree = sys::overlay(&lower, folder, work, MountFlags::PLAIN).during(Step::HomeLayer)?;
+    let parts = Parts {
+        upper: &upper,
+        mask: &mask,
+        own,
+        path,
+        readable: &layer.readable,
+    };
+    let tree = parts.mount().during(Step::HomeLayer)?;
     let private_devices = if upper.is_private {
         devices(&tree).during(Step::HomeLayer)?
     } else {
@@ -89,6 +95,65 @@ fn overlay(
         private_devices,
     };
     Ok((tree, state))
+}
+
+/// What an overlay is made of.
+struct Parts<'a> {
+    upper: &'a Upper,
+    mask: &'a OwnedFd,
+    own: Option<&'a OwnedFd>,
+    /// Where the home is.
+    path: &'a Path,
+    readable: &'a [PathBuf],
+}
+
+impl Parts<'_> {
+    /// The kernel reads files of the lower parts with the rights of whoever mounted. So that is
+    /// done by a thread that Landlock lets read only what the plan found beside hidden names: what
+    /// the host makes there meanwhile, as a new copy of a hidden file, cannot be read through the
+    /// layer.
+    fn mount(&self) -> Result<OwnedFd, Errno> {
+        let Some(own) = self.own.filter(|_| sys::landlock_abi() > 0) else {
+            return self.overlay();
+        };
+        std::thread::scope(|scope| {
+            let mounting = std::thread::Builder::new().spawn_scoped(scope, || {
+                self.ruleset(own)?.restrict_self()?;
+                self.overlay()
+            });
+            let mounting = mounting.map_err(|_| Errno::AGAIN)?;
+            mounting.join().unwrap_or(Err(Errno::IO))
+        })
+    }
+
+    fn overlay(&self) -> Result<OwnedFd, Errno> {
+        let lower = [self.mask].into_iter().chain(self.own);
+        let lower: Vec<_> = lower.map(AsFd::as_fd).collect();
+        let (folder, work) = (self.upper.folder.as_fd(), self.upper.work.as_fd());
+        sys::overlay(&lower, folder, work, MountFlags::PLAIN)
+    }
+
+    fn ruleset(&self, own: &OwnedFd) -> Result<Ruleset, Errno> {
+        let rules = Ruleset::new()?;
+        rules.grant(own.as_fd(), FsAccess::List)?;
+        for folder in [self.mask, &self.upper.folder, &self.upper.work] {
+            rules.grant(folder.as_fd(), FsAccess::Write)?;
+        }
+        for path in self.readable {
+            let below = path.strip_prefix(self.path).unwrap_or(path);
+            let below = if below.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                below
+            };
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            // What is gone since, or shut, cannot be read anyway.
+            if let Ok(place) = rustix::fs::openat(own, below, flags, Mode::empty()) {
+                rules.grant(place.as_fd(), FsAccess::Read)?;
+            }
+        }
+        Ok(rules)
+    }
 }
 
 /// On the sandbox's own storage.

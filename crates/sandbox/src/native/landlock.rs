@@ -14,7 +14,7 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use super::failure::{During, Failure};
 use super::home::HomeState;
 use super::late;
-use crate::plan::{Grant, Plan};
+use crate::plan::{Grant, HomeGrants, Plan};
 use crate::view::{Base, Content, Overlay, View};
 use crate::wire::{Order, Step};
 
@@ -94,8 +94,6 @@ impl<'a> SameOutside<'a> {
 fn is_itself(overlay: &Overlay) -> bool {
     match &overlay.content {
         Content::Writable(place) | Content::Shown(place) => place.path == overlay.path,
-        // Below the layer. What is granted there counts where the layer is refused.
-        Content::Home(layer) => layer.shown.is_some(),
         _ => false,
     }
 }
@@ -109,11 +107,7 @@ pub(super) fn restrict(plan: &Plan, supervisor: &Channel, home: &HomeState) -> R
     let ruleset = ruleset.map_or_else(Ruleset::new, Ruleset::given);
     let ruleset = ruleset.during(Step::Landlock)?;
     // Only here it is known whether there is a layer.
-    let of_home = match home.is_layered {
-        true => grants.home().layered.as_slice(),
-        false => grants.home().caches.as_slice(),
-    };
-    let of_home = of_home.iter().map(|path| (path.clone(), FsAccess::Write));
+    let of_home = of_home(grants.home(), home);
     for (path, access) in left.into_iter().chain(of_home) {
         match rustix::fs::open(&path, TO_GRANT, Mode::empty()) {
             Ok(place) => ruleset
@@ -125,6 +119,19 @@ pub(super) fn restrict(plan: &Plan, supervisor: &Channel, home: &HomeState) -> R
         }
     }
     ruleset.restrict_self().during(Step::Landlock)
+}
+
+/// What is granted in the home directory: all of a layer, else what can be read and the caches.
+fn of_home(grants: &HomeGrants, home: &HomeState) -> Vec<Grant> {
+    let all = |paths: &[PathBuf], access| -> Vec<Grant> {
+        paths.iter().map(|path| (path.clone(), access)).collect()
+    };
+    if home.is_layered {
+        return all(grants.layered.as_slice(), FsAccess::Write);
+    }
+    let mut rules = all(&grants.readable, FsAccess::Read);
+    rules.extend(all(&grants.caches, FsAccess::Write));
+    rules
 }
 
 /// The rules that are left to make, and those that are made.

@@ -126,11 +126,13 @@ fn build(view: &View, limit: Option<u64>, mut ground: Ground<'_>) -> Result<Home
     };
     let mut hidden = Vec::new();
     let mut home = HomeState::default();
+    let mut layered = None;
     for (index, overlay) in view.overlays.iter().enumerate() {
         let given = ground.place_of(index, overlay)?;
         if let Content::Home(layer) = &overlay.content {
             let store = ground.places.remove(&view.store_of(index));
             home = home::lay(&root, &overlay.path, layer, (given, store), &scratch)?;
+            layered = home.is_layered.then_some((overlay.path.as_path(), layer));
             continue;
         }
         // Which come later.
@@ -138,6 +140,14 @@ fn build(view: &View, limit: Option<u64>, mut ground: Ground<'_>) -> Result<Home
             let mut others = view.overlays[index..].iter();
             others.any(|other| other.path != overlay.path && is_within(&other.path, &overlay.path))
         };
+        let is_left_out = layered.is_some_and(|(home, layer)| {
+            matches!(overlay.content, Content::Hidden { .. })
+                && layer.leaves_out(home, &overlay.path)
+        });
+        // What is there by that name was made inside, in an earlier run.
+        if is_left_out && !holds_others() {
+            continue;
+        }
         hidden.extend(root.lay(overlay, given, holds_others, &scratch)?);
     }
     ground.wait_now()?;

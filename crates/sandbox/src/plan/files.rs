@@ -11,6 +11,7 @@ use super::entries;
 use super::error::PlanError;
 use super::late::{self, MaskedPlace};
 use super::listing::Listings;
+use super::missing;
 use crate::guard::Guard;
 use crate::host::Host;
 use crate::judge::Judge;
@@ -169,35 +170,43 @@ fn writable_places(
     private: &[&Path],
 ) -> Result<Vec<Place>, PlanError> {
     let mut places: Vec<Place> = Vec::new();
-    for path in literals(&rules.write_allow) {
-        let Some(place) = Place::find(path)? else {
+    let mut missing = Vec::new();
+    for rule in &rules.write_allow {
+        let Some(place) = missing::find(rule, &mut missing)? else {
             continue;
         };
-        refuse_link_below(&working.path, path, &place)?;
-        if private.contains(&place.path.as_path()) {
-            continue;
+        if let PathRule::Literal(path) = &rule.value {
+            refuse_link_below(&working.path, path, &place)?;
         }
-        if place.path == Path::new("/") {
-            let what = if working.path == place.path {
-                "the working folder"
-            } else {
-                "a writable place"
-            };
-            return Err(PlanError::RootWritable {
-                what: what.to_owned(),
-            });
-        }
-        if RESERVED
-            .iter()
-            .any(|reserved| place.path.starts_with(reserved))
-        {
-            return Err(PlanError::ReservedPlace { path: place.path });
-        }
-        if !places.contains(&place) {
+        refuse_reserved(&place.path, working)?;
+        if !private.contains(&place.path.as_path()) && !places.contains(&place) {
             places.push(place);
         }
     }
+    for path in missing {
+        refuse_reserved(path, working)?;
+        places.push(missing::make(path, &working.path)?);
+    }
     Ok(places)
+}
+
+fn refuse_reserved(path: &Path, working: &Place) -> Result<(), PlanError> {
+    if path == Path::new("/") {
+        let what = if working.path == path {
+            "the working folder"
+        } else {
+            "a writable place"
+        };
+        return Err(PlanError::RootWritable {
+            what: what.to_owned(),
+        });
+    }
+    if RESERVED.iter().any(|reserved| path.starts_with(reserved)) {
+        return Err(PlanError::ReservedPlace {
+            path: path.to_path_buf(),
+        });
+    }
+    Ok(())
 }
 
 /// A link below the working folder may have been left there by an earlier

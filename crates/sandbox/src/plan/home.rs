@@ -6,7 +6,6 @@
 //! its own by that name.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 use std::fs::Metadata;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
@@ -15,7 +14,7 @@ use ringfence_policy::{CACHE_DIRECTORIES, Filesystem, HomeRule, ReadScope};
 
 use super::error::PlanError;
 use super::files::{Files, RESERVED, absolute};
-use super::layout::SYSTEM_FOLDERS;
+use super::layout::{HiddenPaths, SYSTEM_FOLDERS, grant_around};
 use crate::host::Host;
 use crate::view::{Content, HomeLayer, Mask, Overlay, Place};
 use crate::within::is_within;
@@ -37,16 +36,21 @@ pub(super) fn overlay(
     let own = files.home.clone().filter(|_| is_visible(files, &path));
     let store = kept.map(store).transpose()?;
     let layer = match own {
-        Some(own) => HomeLayer {
-            mode: own.mode & 0o777,
-            mask: mask(files, host, &path),
-            caches: caches(files, &path),
-            shown: Some(own),
-            store,
-        },
+        Some(own) => {
+            let mask = mask(files, host, &path);
+            HomeLayer {
+                mode: own.mode & 0o777,
+                readable: readable(files, &path, &mask),
+                mask,
+                caches: caches(files, &path),
+                shown: Some(own),
+                store,
+            }
+        }
         None => HomeLayer {
             mode: PRIVATE_MODE,
             mask: Mask::default(),
+            readable: Vec::new(),
             caches: Vec::new(),
             shown: None,
             store,
@@ -123,6 +127,15 @@ fn caches(files: &Files, home: &Path) -> Vec<PathBuf> {
     let paths = CACHE_DIRECTORIES.iter().map(|name| home.join(name));
     let is_free = |path: &PathBuf| !files.is_writable(path);
     paths.filter(is_free).collect()
+}
+
+/// What is beside the names that do not show.
+fn readable(files: &mut Files, home: &Path, mask: &Mask) -> Vec<PathBuf> {
+    let hidden: Vec<PathBuf> = mask.left_out.iter().map(|name| home.join(name)).collect();
+    let mut granted = Vec::new();
+    let hidden = HiddenPaths::new(&hidden);
+    grant_around(home, &mut files.listings, &hidden, &mut granted);
+    granted
 }
 
 /// The names in the home that do not show.
@@ -245,6 +258,8 @@ pub(crate) struct HomeGrants {
     pub(crate) layered: Option<PathBuf>,
     /// The caches, where it is refused.
     pub(crate) caches: Vec<PathBuf>,
+    /// What can be read of the home then.
+    pub(crate) readable: Vec<PathBuf>,
 }
 
 impl HomeGrants {
@@ -253,34 +268,11 @@ impl HomeGrants {
             Some((path, Content::Home(layer))) => Self {
                 layered: Some(path.clone()),
                 caches: layer.caches.clone(),
+                readable: layer.readable.clone(),
             },
             _ => Self::default(),
         }
     }
-}
-
-/// The name of a kept home for a project, from its directory: readable, and different for
-/// different paths.
-pub fn home_name_for(project: &Path) -> String {
-    const LONGEST: usize = 40;
-    let name = project.file_name().map(OsString::from).unwrap_or_default();
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let bytes = name.as_encoded_bytes().iter();
-    let text: String = bytes
-        .map(|byte| if plain(*byte) { char::from(*byte) } else { '-' })
-        .skip_while(|first| !first.is_ascii_alphanumeric())
-        .take(LONGEST)
-        .collect();
-    let digest = fnv(project.as_os_str().as_encoded_bytes());
-    let text = if text.is_empty() { "home" } else { &text };
-    format!("{text}-{digest:016x}")
-}
-
-/// FNV-1a: it tells paths apart, and nobody gains by two that are alike.
-fn fnv(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
 #[cfg(test)]
@@ -332,15 +324,5 @@ mod tests {
             mask.left_out.into_iter().collect::<Vec<_>>(),
             [PathBuf::from("dot/config/gh")]
         );
-    }
-
-    #[test]
-    fn kept_homes_of_two_projects_have_two_names() {
-        let names = ["/a/web", "/b/web", "/", "/x/..y", "/x/-ü ö"]
-            .map(|path| home_name_for(Path::new(path)));
-        assert!(names[0].starts_with("web-") && names[0] != names[1]);
-        for name in names {
-            assert!(name.parse::<ringfence_policy::HomeName>().is_ok(), "{name}");
-        }
     }
 }

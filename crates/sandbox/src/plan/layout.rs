@@ -360,7 +360,9 @@ fn landlock_rules(files: &Files, listings: &mut Listings, made: &[PathBuf]) -> V
             .chain(&[Path::new("/dev/shm")])
             .map(|path| (path.to_path_buf(), FsAccess::Write)),
     );
-    let hidden = HiddenPaths::new(&files.fragile);
+    let mut hidden = HiddenPaths::new(&files.fragile);
+    // The init grants what is in it, once it knows whether there is a layer.
+    hidden.leave_out(files.layered.as_deref());
     rules.extend(
         readable(files, listings, &hidden)
             .into_iter()
@@ -393,7 +395,7 @@ fn readable(files: &Files, listings: &mut Listings, hidden: &HiddenPaths<'_>) ->
 }
 
 /// Grants `folder`, or its parts if a hidden path lies somewhere in it.
-fn grant_around(
+pub(super) fn grant_around(
     folder: &Path,
     listings: &mut Listings,
     hidden: &HiddenPaths<'_>,
@@ -413,13 +415,20 @@ fn grant_around(
 
 /// Hidden paths, and every folder above one, by their text: all are absolute
 /// and without `.`, and a text is found faster than its parts.
-struct HiddenPaths<'a> {
+pub(super) struct HiddenPaths<'a> {
     paths: HashSet<&'a OsStr>,
     above: HashSet<&'a OsStr>,
 }
 
 impl<'a> HiddenPaths<'a> {
-    fn new(paths: &'a [PathBuf]) -> Self {
+    fn leave_out(&mut self, path: Option<&'a Path>) {
+        let Some(path) = path else { return };
+        self.paths.insert(path.as_os_str());
+        let above = path.ancestors().skip(1);
+        self.above.extend(above.map(Path::as_os_str));
+    }
+
+    pub(super) fn new(paths: &'a [PathBuf]) -> Self {
         Self {
             paths: paths.iter().map(|path| path.as_os_str()).collect(),
             above: folders_above(paths),

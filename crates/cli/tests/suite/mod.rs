@@ -14,6 +14,7 @@ mod files;
 mod first_use;
 mod git;
 mod hidden;
+mod home;
 mod host_id;
 mod internet;
 mod internet_servers;

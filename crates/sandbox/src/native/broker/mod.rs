@@ -18,6 +18,7 @@ mod names;
 mod networked;
 mod open;
 mod programs;
+mod replace;
 mod repository;
 mod roots;
 mod seen;

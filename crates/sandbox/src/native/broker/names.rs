@@ -136,7 +136,13 @@ impl Broker<'_> {
             self.install_configuration(&from, &to)?;
             return value(0);
         }
-        self.move_name(&from, &to, flags)?;
+        match self.move_name(&from, &to, flags) {
+            Err(Errno::BUSY) => {
+                self.replace_content(&from, &to, flags)?;
+                return value(0);
+            }
+            other => other?,
+        }
         self.settle_move(&from, &to, flags)?;
         value(0)
     }

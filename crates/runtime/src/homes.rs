@@ -371,7 +371,7 @@ mod tests {
         for each in ["a", "b"] {
             drop(homes.take(&name(each), Path::new("/p")).unwrap());
         }
-        assert!(homes.prune(Duration::from_secs(3600)).unwrap().is_empty());
+        assert!(homes.prune(Duration::from_hours(1)).unwrap().is_empty());
         assert_eq!(homes.prune(Duration::ZERO).unwrap(), ["a", "b"]);
     }
 }

@@ -221,7 +221,7 @@ impl<'a> Masking<'a> {
             && below != name
             && !below.as_os_str().is_empty()
         {
-            self.leave_out(&below.to_path_buf(), may_have);
+            self.leave_out(below, may_have);
         }
     }
 

@@ -7,6 +7,7 @@ mod audit;
 mod completions;
 mod doctor;
 mod ending;
+mod home;
 mod kit;
 mod limits;
 mod policy;
@@ -72,6 +73,11 @@ const ENTRIES: &[Entry] = &[
         name: "secret",
         describe: describe::<secret::SecretArgs>,
         main: |words| start("secret", words, |arguments| secret::main(&arguments)),
+    },
+    Entry {
+        name: "home",
+        describe: describe::<home::HomeArgs>,
+        main: |words| start("home", words, |arguments| home::main(&arguments)),
     },
     Entry {
         name: "trust",

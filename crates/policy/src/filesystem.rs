@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::home::HomeRule;
 use crate::origin::Sourced;
 use crate::path::PathRule;
 
@@ -60,6 +61,8 @@ impl GuardMode {
 pub struct Filesystem {
     /// Where reading starts from.
     pub scope: Sourced<ReadScope>,
+    /// What becomes of the home directory.
+    pub home: Sourced<HomeRule>,
     /// Places that are hidden.
     pub read_deny: Vec<Sourced<PathRule>>,
     /// Re-allowed inside a hidden region unless the denying rule is longer.

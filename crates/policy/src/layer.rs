@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::audit::AuditLevel;
 use crate::credential::Credential;
 use crate::filesystem::{GuardMode, MaskedFile, ProtectedName, ReadScope};
+use crate::home::HomeRule;
 use crate::limits::Limits;
 use crate::note::Note;
 use crate::origin::{Authority, LayerKind, Origin, Sourced};
@@ -133,6 +134,8 @@ pub struct NetworkLayer {
 pub struct FilesystemLayer {
     /// Where reading starts from.
     pub scope: Option<Sourced<ReadScope>>,
+    /// What becomes of the home directory.
+    pub home: Option<Sourced<HomeRule>>,
     /// Hidden places.
     pub read_deny: Vec<Sourced<PathRule>>,
     /// Re-allowed places.

@@ -11,6 +11,7 @@ mod credential;
 mod decide;
 mod environment;
 mod filesystem;
+mod home;
 mod host;
 mod http;
 mod index;
@@ -40,6 +41,7 @@ pub use decide::{
 };
 pub use environment::{EnvError, Environment};
 pub use filesystem::{Filesystem, GuardMode, MaskedFile, ProtectedName, ReadScope};
+pub use home::{CACHE_DIRECTORIES, HomeError, HomeName, HomeRule};
 pub use host::{
     Dialect, HOST_ALIAS, HostName, HostNameError, HostPattern, PatternError, Target, TargetError,
 };

@@ -58,6 +58,14 @@ impl PathRule {
         }
     }
 
+    /// True when the text says that this is a directory, be it there or not.
+    pub fn names_directory(&self) -> bool {
+        match self {
+            Self::Literal(path) => path.as_os_str().as_encoded_bytes().ends_with(b"/"),
+            Self::Glob(_) => false,
+        }
+    }
+
     /// True when every place of `other` is a place of `self`, as far as text can tell.
     pub fn covers(&self, other: &Self) -> bool {
         match (self, other) {
@@ -90,8 +98,21 @@ pub(crate) fn parse_as(
     match (has_glob, form) {
         (true, Form::Literal) => Err(PathRuleError::GlobNotAllowed(text.to_owned())),
         (true, _) => expand_glob(trimmed, context),
+        (false, Form::Literal) => {
+            let path = expand(trimmed, context)?;
+            Ok(PathRule::Literal(marked(path, text)))
+        }
         (false, _) => expand(trimmed, context).map(PathRule::Literal),
     }
+}
+
+/// The path with a slash at its end where the text says that it is a directory. No comparison of
+/// paths and no table shows it.
+fn marked(mut path: PathBuf, text: &str) -> PathBuf {
+    if text.ends_with('/') || text.ends_with("/**") {
+        path.push("");
+    }
+    path
 }
 
 /// Reads one path whose characters mean themselves.
@@ -189,7 +210,8 @@ impl fmt::Display for PathRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Literal(path) => match path.to_str() {
-                Some(path) => f.write_str(path),
+                Some("/") => f.write_str("/"),
+                Some(path) => f.write_str(path.trim_end_matches('/')),
                 None => path.display().fmt(f),
             },
             Self::Glob(glob) => f.write_str(glob),
@@ -341,5 +363,20 @@ mod tests {
         }
         assert!(rule("/a").covers(&rule("/a/*/b")));
         assert!(!rule("/a/b").covers(&rule("/a/*/b")));
+    }
+
+    #[test]
+    fn a_slash_at_the_end_says_directory() {
+        for (text, want) in [
+            ("out", false),
+            ("out/", true),
+            ("out/**", true),
+            ("/", true),
+        ] {
+            let rule = PathRule::parse_literal(text, &context()).unwrap();
+            assert_eq!(rule.names_directory(), want, "{text}");
+        }
+        let rules = ["out", "out/"].map(|text| PathRule::parse_literal(text, &context()).unwrap());
+        assert!(rules[0] == rules[1] && rules[0].to_string() == rules[1].to_string());
     }
 }

@@ -108,6 +108,11 @@ impl Table<'_> {
             filesystem.guard.as_str(),
             &filesystem.guard.origin,
         );
+        self.push(
+            "filesystem.home",
+            &filesystem.home.value,
+            &filesystem.home.origin,
+        );
         self.list("filesystem.read.deny", &filesystem.read_deny);
         self.list("filesystem.read.allow", &filesystem.read_allow);
         self.list("filesystem.write.allow", &filesystem.write_allow);

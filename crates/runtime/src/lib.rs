@@ -7,6 +7,7 @@ mod doctor;
 mod egress;
 mod end;
 mod evidence;
+mod homes;
 mod kits;
 mod masked;
 mod parents;
@@ -27,6 +28,7 @@ pub use audit_log::audit_folder;
 pub use doctor::{Check, Finding, Health, examine};
 pub use egress::{Changes, EgressError, EgressRequest, Parents};
 pub use evidence::{AuditRequest, EvidenceError};
+pub use homes::{Entry, EntryKind, HeldHome, Homes, HomesError, KeptHome, Size, homes_folder};
 pub use kits::{
     Freshness, KitApproval, KitError, KitInputs, KitReference, KitSetup, LoadedKit, ReferenceError,
     RunKits, kit_cache_folder, load_kits,

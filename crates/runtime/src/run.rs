@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use ringfence_egress::Placeholder;
-use ringfence_policy::{Policy, Resolved};
+use ringfence_policy::{HomeName, HomeRule, Policy, Resolved};
 use ringfence_sandbox::{
     Attendant, Command, Cradle, Host, Inlets, Judge, Plan, PlanError, PlanRequest, Running,
     ServedFrom, SpawnError, Trust, TrustPlan, Weaker, spawn,
@@ -17,6 +17,7 @@ use rustix::net::{AddressFamily, SocketType, sockopt};
 
 use crate::egress::{EgressError, EgressRequest, Opening, Outlet, Wanted};
 use crate::evidence::{AuditRequest, Evidence, EvidenceError};
+use crate::homes::{HeldHome, Homes, HomesError};
 use crate::kits::KitSetup;
 use crate::masked::Masks;
 use crate::relay::Arranged;
@@ -63,6 +64,8 @@ pub struct RunRequest<'a> {
     pub setup: Option<KitSetup>,
     /// The way out, where the policy opens one.
     pub egress: EgressRequest,
+    /// Where homes are kept.
+    pub homes: PathBuf,
     /// Where it is recorded.
     pub audit: AuditRequest,
     /// Where it is written down what is to be swept.
@@ -90,6 +93,9 @@ pub enum RunError {
     /// A secret cannot be kept out.
     #[error(transparent)]
     StandIn(#[from] StandInError),
+    /// The home cannot be kept.
+    #[error(transparent)]
+    Home(#[from] HomesError),
     /// A standard stream would be a way out.
     #[error("{stream} is a folder, through which code inside could reach the rest of the host")]
     StreamIsFolder {
@@ -126,6 +132,7 @@ impl RunError {
             Self::Evidence(error) => error.code(),
             Self::Sweep(error) => error.code(),
             Self::StandIn(error) => error.code(),
+            Self::Home(error) => error.code(),
             Self::StreamIsFolder { .. } => "stream-is-folder",
             Self::StreamIsSocket { .. } => "stream-is-socket",
             Self::StreamClosed { .. } => "stream-closed",
@@ -157,6 +164,7 @@ impl RunError {
             Self::Evidence(error) => error.hint(),
             Self::Sweep(error) => error.hint(),
             Self::StandIn(error) => error.hint(),
+            Self::Home(error) => error.hint(),
             Self::StreamIsFolder { .. } => "redirect it from a file, or from /dev/null",
             Self::StreamIsSocket { .. } => "put a pipe in between: cat | ringfence run … | cat",
             Self::StreamClosed { .. } => "redirect it to or from /dev/null",
@@ -174,6 +182,8 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
     let started = Instant::now();
     let judge = Judge::choose(request.weaker);
     let arranged = arranged(&request, judge)?;
+    // Until the run is over: no other may change it meanwhile.
+    let kept_home = kept_home(&request, judge)?;
     let words: Vec<String> = request
         .command
         .iter()
@@ -212,6 +222,7 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
         given,
         certificates: certificates.variables,
         cradle: &request.cradle,
+        kept_home: kept_home.as_ref().map(HeldHome::path),
         stand_ins: stand_ins.variables,
     })?;
     let due = Due::begin(&plan, &request.guard_folder, &evidence.run().to_string())?;
@@ -289,6 +300,22 @@ fn unfinished(error: &RunError, running: &Running) -> &'static str {
         }
         _ => "init-died",
     }
+}
+
+/// The home that the policy keeps, if it does, for this run alone.
+fn kept_home(request: &RunRequest<'_>, judge: Judge) -> Result<Option<HeldHome>, RunError> {
+    let HomeRule::Keep(name) = &request.policy.filesystem().home.value else {
+        return Ok(None);
+    };
+    if judge == Judge::Nobody {
+        return Err(HomesError::Unjudged.into());
+    }
+    let project = &request.working_folder;
+    let name = name
+        .clone()
+        .unwrap_or_else(|| HomeName::of_project(project));
+    let homes = Homes::new(request.homes.clone());
+    Ok(Some(homes.take(&name, project)?))
 }
 
 /// The standard streams, as the policy and the judge of calls have them.

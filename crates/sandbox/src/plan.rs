@@ -9,10 +9,12 @@ mod aside;
 mod entries;
 mod error;
 mod files;
+mod home;
 mod ids;
 mod late;
 mod layout;
 mod listing;
+mod missing;
 mod network;
 mod own;
 
@@ -30,6 +32,7 @@ use serde::{Deserialize, Serialize};
 use self::aside::Aside;
 pub use self::error::PlanError;
 pub use self::files::PRIVATE_FOLDERS;
+pub(crate) use self::home::HomeGrants;
 use self::ids::Ids;
 pub(crate) use self::late::{LateFile, LateFiles};
 pub(crate) use self::layout::Grant;
@@ -137,6 +140,8 @@ pub struct PlanRequest<'a> {
     pub certificates: Vec<(&'static str, String)>,
     /// Where the sandbox is to be born.
     pub cradle: &'a Cradle,
+    /// Where the layer over the home directory is kept, if it is.
+    pub kept_home: Option<&'a Path>,
     /// What the policy's managed variables hold inside.
     pub stand_ins: Vec<(String, String)>,
 }
@@ -236,6 +241,13 @@ impl Plan {
             request.untouchable,
             request.judge,
         )?;
+        let home = home::overlay(
+            &mut files,
+            policy.filesystem(),
+            request.host,
+            request.kept_home,
+        )?;
+        let grants = HomeGrants::of(home.as_ref());
         let guard = files.guard(policy.filesystem())?;
         let guard = match request.judge {
             Judge::Init => files.freeze(guard),
@@ -281,6 +293,7 @@ impl Plan {
             request.stand_ins,
         );
         let paths = made.iter().map(|overlay| overlay.path.clone()).collect();
+        made.extend(home);
         let view = layout::view(&files, &ids, request.host, &mounts, made)?;
         let limits = aside.finish()?;
         let limits = limits.judged_by(request.judge);
@@ -293,7 +306,7 @@ impl Plan {
             network,
             landlock_abi: request.host.landlock_abi,
             working_folder: files.working_folder.clone(),
-            landlock: (request.host.landlock_abi > 0).then(|| Grants::new(files, paths)),
+            landlock: (request.host.landlock_abi > 0).then(|| Grants::new(files, paths, grants)),
             ids,
             guard: Arc::new(guard),
             guarding,

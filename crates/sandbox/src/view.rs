@@ -1,5 +1,6 @@
 //! What the sandbox sees of the file system: a list of mounts, in order.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
@@ -124,6 +125,8 @@ pub(crate) enum Content {
     Frozen,
     /// Nothing: an empty folder or an unreadable file.
     Hidden { is_folder: bool },
+    /// The home directory under a layer of the sandbox's own.
+    Home(Box<HomeLayer>),
     /// A writable folder that exists only for this run.
     Scratch,
     /// A file made for this run.
@@ -134,6 +137,44 @@ pub(crate) enum Content {
     Replaced(usize),
     /// A late file instead of one of the host, which must not be seen.
     Masked(usize),
+}
+
+/// A layer over the home directory that takes all changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HomeLayer {
+    /// The host's own below it, where that shows.
+    pub(crate) shown: Option<Place>,
+    /// What of it does not show.
+    pub(crate) mask: Mask,
+    /// What of it can be read: what there was beside hidden names at the start, and all below it.
+    /// A copy that the host makes of a hidden file during the run is not among it.
+    pub(crate) readable: Vec<PathBuf>,
+    /// Where it is kept; without one it is gone with the run.
+    pub(crate) store: Option<Place>,
+    /// Of the home directory.
+    pub(crate) mode: u32,
+    /// What is private instead where the kernel refuses the layer.
+    pub(crate) caches: Vec<PathBuf>,
+}
+
+impl HomeLayer {
+    /// Whether nothing of the host's shows at `path` through the layer at `home`.
+    pub(crate) fn leaves_out(&self, home: &Path, path: &Path) -> bool {
+        let below = path.strip_prefix(home);
+        below.is_ok_and(|below| {
+            let mut above = below.ancestors();
+            above.any(|name| self.mask.left_out.contains(name))
+        })
+    }
+}
+
+/// Names that do not show through a layer, all of them from its root.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Mask {
+    /// Directories on the way, outer ones first, with their modes.
+    pub(crate) folders: Vec<(PathBuf, u32)>,
+    /// What is not there for whoever looks from inside.
+    pub(crate) left_out: BTreeSet<PathBuf>,
 }
 
 /// A file in a folder made for this run.
@@ -153,6 +194,13 @@ pub(crate) enum OwnContent {
     Late(usize),
 }
 
+/// What a place is mounted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    Read,
+    Write,
+}
+
 /// The whole view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct View {
@@ -162,6 +210,31 @@ pub(crate) struct View {
 }
 
 impl View {
+    /// The places of the host that are part of it, each with the number of its mount: that of its
+    /// overlay, or one beyond them all for where a layer is kept.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (usize, &Place, Use)> {
+        let overlays = self.overlays.iter().enumerate();
+        overlays.flat_map(|(index, overlay)| {
+            let (own, kept) = match &overlay.content {
+                Content::Writable(place) => (Some((place, Use::Write)), None),
+                Content::Shown(place) => (Some((place, Use::Read)), None),
+                Content::Home(layer) => (
+                    layer.shown.as_ref().map(|place| (place, Use::Read)),
+                    layer.store.as_ref(),
+                ),
+                _ => (None, None),
+            };
+            let own = own.map(|(place, how)| (index, place, how));
+            let kept = kept.map(|place| (self.store_of(index), place, Use::Write));
+            own.into_iter().chain(kept)
+        })
+    }
+
+    /// The number of the mount that the layer of an overlay is kept on.
+    pub(crate) fn store_of(&self, index: usize) -> usize {
+        self.overlays.len() + index
+    }
+
     /// Sorts the overlays so that what lies deeper is mounted later. Of two at
     /// the same path the later given one wins.
     pub(crate) fn new(base: Base, mut overlays: Vec<Overlay>) -> Self {

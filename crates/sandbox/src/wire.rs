@@ -200,6 +200,8 @@ pub enum Step {
     AttachMount,
     #[error("making a mount read-only")]
     RestrictMount,
+    #[error("laying a layer over the home directory")]
+    HomeLayer,
     #[error("making a scratch file system")]
     Scratch,
     #[error("taking the files that are given after the start")]

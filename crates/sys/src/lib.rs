@@ -55,7 +55,7 @@ pub use crate::memory::{read_bytes, read_c_string, read_c_string_into, read_some
 pub use crate::message::{Channel, Received};
 pub use crate::mount::{
     MountFlags, attach, attach_to_entry, clone_entry, clone_tree, devpts, limit_tmpfs,
-    make_view_read_only, pivot_into, procfs, set_attributes_of_one, set_id_mapping,
+    make_view_read_only, overlay, pivot_into, procfs, set_attributes_of_one, set_id_mapping,
     set_mount_attributes, tmpfs,
 };
 pub use crate::net::{

@@ -182,6 +182,7 @@ fn start(arguments: RunArgs, cradle: Option<Cradle>) -> Result<Report, Failure> 
             },
             ..EgressRequest::default()
         },
+        homes: scope.here.homes_folder,
         audit: AuditRequest {
             name: arguments.name.map(|name| name.0),
             folder: scope.here.audit_folder,

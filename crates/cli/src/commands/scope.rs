@@ -10,8 +10,8 @@ use ringfence_policy::{
 };
 use ringfence_runtime::{
     Approvals, KitInputs, KitReference, KitSetup, PolicyInputs, Sources, WORKING_FOLDER_FILE,
-    approvals_folder, audit_folder, authority_files, guard_folder, kit_cache_folder, secret_folder,
-    working_folder_layer,
+    approvals_folder, audit_folder, authority_files, guard_folder, homes_folder, kit_cache_folder,
+    secret_folder, working_folder_layer,
 };
 use ringfence_sandbox::Host;
 
@@ -65,6 +65,9 @@ pub(crate) struct ScopeArgs {
     /// Make a place writable
     #[arg(long, value_name = "PATH")]
     write: Vec<String>,
+    /// The home directory inside: private (changes are gone with the run), keep, keep=NAME, or none (read-only)
+    #[arg(long, value_name = "HOME")]
+    home: Option<String>,
     /// Hide a place
     #[arg(long, value_name = "PATH")]
     hide: Vec<String>,
@@ -151,6 +154,8 @@ pub(crate) struct Here {
     pub(crate) approvals_folder: PathBuf,
     /// Where it is written down what is to be swept, and what was swept lies.
     pub(crate) guard_folder: PathBuf,
+    /// Where homes are kept.
+    pub(crate) homes_folder: PathBuf,
 }
 
 impl Here {
@@ -164,6 +169,7 @@ impl Here {
             secret_folder: secret_folder(&variable, &host),
             approvals_folder: approvals_folder(&variable, &host),
             guard_folder: guard_folder(&variable, &host),
+            homes_folder: homes_folder(&variable, &host),
             host,
         })
     }
@@ -182,12 +188,13 @@ impl Here {
     }
 
     /// Our own folders, which no command may read or write, there or not.
-    pub(crate) fn own_folders(&self) -> [&Path; 4] {
+    pub(crate) fn own_folders(&self) -> [&Path; 5] {
         [
             &self.audit_folder,
             &self.secret_folder,
             &self.approvals_folder,
             &self.guard_folder,
+            &self.homes_folder,
         ]
     }
 
@@ -307,6 +314,7 @@ impl ScopeArgs {
                 no_network: self.no_network,
                 read: self.read,
                 write: self.write,
+                home: self.home,
                 hide: self.hide,
                 protect: self.protect,
                 unprotect: self.unprotect,

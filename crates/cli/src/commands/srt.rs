@@ -147,6 +147,7 @@ fn run_command(
                 passphrase: None,
             },
         },
+        homes: here.homes_folder,
         audit: AuditRequest {
             name: None,
             folder: here.audit_folder,

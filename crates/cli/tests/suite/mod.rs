@@ -15,6 +15,7 @@ mod first_use;
 mod git;
 mod guard;
 mod hidden;
+mod home;
 mod host_id;
 mod internet;
 mod internet_servers;

@@ -7,6 +7,7 @@ use super::error::PolicyError;
 use super::merge::{Draft, append};
 use crate::credential::{Binding, Credential};
 use crate::environment::covers_name;
+use crate::home::HomeRule;
 use crate::layer::{EnvironmentLayer, FilesystemLayer, Layer};
 use crate::note::{Note, NoteKind};
 use crate::origin::{Origin, Sourced};
@@ -44,6 +45,7 @@ impl Draft {
         if let Some(guard) = ceiling.guard.filter(|guard| guard.value < self.guard.value) {
             self.guard = guard;
         }
+        self.cap_home(ceiling.home);
         if let Some(bound) = ceiling.write_allow {
             let own = std::mem::take(&mut self.write_allow);
             self.write_allow = self.cap_paths("filesystem.write.allow", own, &bound);
@@ -51,6 +53,16 @@ impl Draft {
         if let Some(bound) = ceiling.read_allow {
             let own = std::mem::take(&mut self.read_allow);
             self.read_allow = self.cap_paths("filesystem.read.allow", own, &bound);
+        }
+    }
+
+    fn cap_home(&mut self, bound: Option<Sourced<HomeRule>>) {
+        if let Some(bound) = bound.filter(|bound| bound.width() < self.home.width()) {
+            let asked = std::mem::replace(&mut self.home, bound);
+            if asked.width() > HomeRule::Private.width() {
+                self.notes
+                    .push(capped("filesystem.home", &asked.value, &asked.origin));
+            }
         }
     }
 

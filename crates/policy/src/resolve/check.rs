@@ -33,6 +33,7 @@ fn build(draft: Draft) -> Policy {
     };
     let filesystem = Filesystem {
         scope: draft.scope,
+        home: draft.home,
         read_deny: draft.read_deny,
         read_allow: draft.read_allow,
         write_allow: draft.write_allow,

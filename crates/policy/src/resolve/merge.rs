@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::audit::AuditLevel;
 use crate::credential::Credential;
 use crate::filesystem::{GuardMode, MaskedFile, ProtectedName, ReadScope};
+use crate::home::HomeRule;
 use crate::layer::{EnvironmentLayer, FilesystemLayer, Layer, NetworkLayer};
 use crate::limits::Limits;
 use crate::note::{Note, NoteKind};
@@ -24,6 +25,7 @@ pub(super) struct Draft {
     pub(super) host_ports: Vec<Sourced<Port>>,
     pub(super) ceiling: Option<(Origin, NetworkLayer)>,
     pub(super) scope: Sourced<ReadScope>,
+    pub(super) home: Sourced<HomeRule>,
     pub(super) read_deny: Vec<Sourced<PathRule>>,
     pub(super) read_allow: Vec<Sourced<PathRule>>,
     pub(super) write_allow: Vec<Sourced<PathRule>>,
@@ -59,6 +61,7 @@ impl Draft {
             host_ports: Vec::new(),
             ceiling: None,
             scope: Sourced::new(ReadScope::Host, origin.clone()),
+            home: Sourced::new(HomeRule::None, origin.clone()),
             read_deny: Vec::new(),
             read_allow: Vec::new(),
             write_allow: Vec::new(),
@@ -141,6 +144,9 @@ impl Draft {
         }
         if let Some(guard) = filesystem.guard {
             self.guard = guard;
+        }
+        if let Some(home) = filesystem.home {
+            self.home = home;
         }
         append(&mut self.read_deny, filesystem.read_deny);
         append(

@@ -3,6 +3,7 @@
 //! They narrow freely. What they ask for beyond the operator's rules becomes a pending note. A
 //! credential of theirs, or of a kit, counts only once the operator approved it.
 
+use std::cmp::Ordering;
 use std::fmt::Display;
 
 use super::error::PolicyError;
@@ -163,6 +164,16 @@ impl Draft {
             .filter(|guard| guard.value < self.guard.value)
         {
             self.guard = guard;
+        }
+        if let Some(home) = filesystem.home {
+            match home.width().cmp(&self.home.width()) {
+                Ordering::Less => self.home = home,
+                Ordering::Equal => {}
+                Ordering::Greater => {
+                    let note = pending("filesystem.home", &home.value, &home.origin);
+                    self.notes.push(note);
+                }
+            }
         }
         self.ask_paths("filesystem.read.allow", filesystem.read_allow, |draft| {
             &draft.read_allow

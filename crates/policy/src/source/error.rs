@@ -8,6 +8,7 @@ use super::kit::KitFault;
 use super::preset::PresetError;
 use crate::credential::CredentialError;
 use crate::environment::EnvError;
+use crate::home::HomeError;
 use crate::http::{MethodError, PathPatternError};
 use crate::limits::{CoresError, CountError, SizeError, SpanError};
 use crate::origin::Origin;
@@ -114,6 +115,9 @@ pub enum Fault {
     /// An entry of `protect` that names nothing.
     #[error("{0:?} cannot be protected: give a name of plain components, such as .npmrc, or `ci`")]
     ProtectedName(String),
+    /// The home directory.
+    #[error(transparent)]
+    Home(#[from] HomeError),
     /// CPU.
     #[error("cpu: {0}")]
     Cores(#[from] CoresError),
@@ -154,6 +158,7 @@ impl Fault {
             Self::HttpPath(_) => "malformed-path-pattern",
             Self::Path(error) => error.code(),
             Self::ProtectedName(_) => "malformed-protected-name",
+            Self::Home(error) => error.code(),
             Self::Cores(_) | Self::Size(_) | Self::Count(_) | Self::Span(_) => "malformed-limit",
             Self::Env(_) => "malformed-environment",
             Self::Credential(error) => error.code(),
@@ -177,6 +182,7 @@ impl Fault {
             }
             Self::Path(error) => error.hint(),
             Self::ProtectedName(_) => "write a name such as .npmrc or .config/tool, or `ci`",
+            Self::Home(error) => error.hint(),
             Self::Cores(_) => "write a number such as 1.5",
             Self::Size(_) => "write a size such as 512MiB",
             Self::Count(_) => "write a whole number such as 128",

@@ -35,6 +35,8 @@ pub struct FlagLayer {
     pub read: Vec<String>,
     /// `--write PATH`.
     pub write: Vec<String>,
+    /// `--home none|private|keep[=NAME]`.
+    pub home: Option<String>,
     /// `--hide PATH`.
     pub hide: Vec<String>,
     /// `--protect NAME`: protected as well, or `ci`.
@@ -96,6 +98,7 @@ impl FlagLayer {
         layer.filesystem.read_allow = stated(paths(&self.read, "--read", Form::Glob, context)?);
         layer.filesystem.write_allow =
             stated(paths(&self.write, "--write", Form::Literal, context)?);
+        layer.filesystem.home = typed(self.home.as_ref(), "--home")?;
         layer.filesystem.read_deny = paths(&self.hide, "--hide", Form::Glob, context)?;
         self.guard(&mut layer)?;
         self.environment(&mut layer)?;

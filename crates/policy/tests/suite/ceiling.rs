@@ -127,3 +127,40 @@ fn a_ceiling_that_restricts_methods_asks_for_inspection() {
     .unwrap();
     assert!(ask(&policy, "a.example.org", 443, None).needs_inspection);
 }
+
+#[test]
+fn a_home_is_narrowed_and_never_widened() {
+    let home = |own: &str, bound: &str| {
+        let policy = under(
+            &format!("filesystem: {{home: {own}}}"),
+            &format!("filesystem: {{home: {bound}}}"),
+        );
+        policy.filesystem().home.value.to_string()
+    };
+    for (own, bound, want) in [
+        ("keep=a", "keep", "keep=a"),
+        ("keep=a", "private", "private"),
+        ("keep", "none", "none"),
+        ("private", "keep=b", "private"),
+        ("none", "private", "none"),
+    ] {
+        assert_eq!(home(own, bound), want, "{own} under {bound}");
+    }
+}
+
+#[test]
+fn a_request_narrows_the_home_and_asks_for_more() {
+    let asked = |wanted: &str| {
+        let own = layer(LayerKind::Policy, "filesystem: {home: private}");
+        let request = layer(LayerKind::Skill, &format!("filesystem: {{home: {wanted}}}"));
+        let policy = resolve(vec![own, request.as_request()], None).unwrap();
+        let pending = policy
+            .notes()
+            .iter()
+            .any(|note| note.kind == NoteKind::Pending);
+        (policy.filesystem().home.value.to_string(), pending)
+    };
+    assert_eq!(asked("none"), ("none".to_owned(), false));
+    assert_eq!(asked("private"), ("private".to_owned(), false));
+    assert_eq!(asked("keep=a"), ("private".to_owned(), true));
+}

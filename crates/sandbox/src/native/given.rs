@@ -7,11 +7,11 @@ use ringfence_sys::{self as sys, Errno, MountFlags};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Gid, Uid};
 
-use super::mounts::GivenTrees;
+use super::mounts::{GivenTrees, flags_for};
 use super::spawn::SpawnError;
 use crate::mappings::Mappings;
 use crate::plan::Plan;
-use crate::view::{Content, Place};
+use crate::view::Place;
 
 /// The file system of pipes without a name.
 const PIPES: rustix::fs::FsWord = 0x5049_5045;
@@ -36,12 +36,8 @@ pub(super) fn hand_over_pipes(plan: &Plan) -> Result<(), SpawnError> {
 
 pub(super) fn mapped_trees(plan: &Plan, mappings: &mut Mappings) -> Result<GivenTrees, SpawnError> {
     let mut trees = GivenTrees::new();
-    for (index, overlay) in plan.view().overlays.iter().enumerate() {
-        let (place, flags) = match &overlay.content {
-            Content::Writable(place) => (place, MountFlags::PLAIN),
-            Content::Shown(place) => (place, MountFlags::READ_ONLY),
-            _ => continue,
-        };
+    for (index, place, how) in plan.view().places() {
+        let flags = flags_for(how);
         let mapping = mappings
             .for_owner(place.owner)
             .map_err(SpawnError::MapIds)?;

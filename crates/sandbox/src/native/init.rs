@@ -16,9 +16,10 @@ use super::desk::Desk;
 use super::disk::Account;
 use super::failure::{During, Failure};
 use super::handover;
+use super::home::HomeState;
 use super::landlock;
 use super::life::{Life, Parts};
-use super::mounts::Ground;
+use super::mounts::{Built, Ground};
 use super::observe::Observer;
 use super::storage::Storage;
 use super::watchdog::Watchdog;
@@ -83,10 +84,13 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .during(Step::ParentDeath)?;
     let held = &plan.guard().survey().configurations;
-    let configurations = ground.build(plan.view(), plan.limits().watch.disk, held)?;
+    let Built {
+        home,
+        configurations,
+    } = ground.build(plan.view(), plan.limits().watch.disk, held)?;
     sys::join_fresh_session_keyring().during(Step::Keyring)?;
     let roots = Roots::open(plan.guard().roots()).during(Step::OpenPlace)?;
-    give_up_rights(plan, supervisor)?;
+    give_up_rights(plan, supervisor, &home)?;
     let pty = plan
         .wants_terminal()
         .then(Pty::open)
@@ -102,7 +106,7 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
     }
     let watchdog = Watchdog::new(plan.limits().watch).during(Step::Scratch)?;
     // As it is before anything is written.
-    let storage = limited_storage(plan)?;
+    let storage = limited_storage(plan, home)?;
     score.as_ref().map(OomScore::raise);
     // From then on it is its alone.
     let restore_score = || {
@@ -149,17 +153,19 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
 }
 
 /// The private storage, and how many bytes may be added, where that is limited.
-fn limited_storage(plan: &Plan) -> Result<Option<(u64, Storage)>, Failure> {
-    let limit = plan.limits().watch.disk;
-    let limited = limit.map(|limit| Storage::open().map(|storage| (limit, storage)));
-    limited.transpose().during(Step::Scratch)
+fn limited_storage(plan: &Plan, home: HomeState) -> Result<Option<(u64, Storage)>, Failure> {
+    let Some(limit) = plan.limits().watch.disk else {
+        return Ok(None);
+    };
+    let storage = Storage::open().during(Step::Scratch)?;
+    Ok(Some((limit, storage.with_layers(home.private_devices))))
 }
 
 /// For this process and everything that it starts.
-fn give_up_rights(plan: &Plan, supervisor: &Channel) -> Result<(), Failure> {
+fn give_up_rights(plan: &Plan, supervisor: &Channel, home: &HomeState) -> Result<(), Failure> {
     refuse_core_dumps()?;
     rustix::thread::set_no_new_privs(true).during(Step::NoNewPrivileges)?;
-    landlock::restrict(plan, supervisor)?;
+    landlock::restrict(plan, supervisor, home)?;
     // The bounding set is empty since the namespaces were made.
     sys::keep_only_ptrace().during(Step::Capabilities)
 }

@@ -12,8 +12,9 @@ use ringfence_sys::{Channel, Errno, FsAccess, Received, Ruleset};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 
 use super::failure::{During, Failure};
+use super::home::HomeState;
 use super::late;
-use crate::plan::{Grant, Plan};
+use crate::plan::{Grant, HomeGrants, Plan};
 use crate::view::{Base, Content, Overlay, View};
 use crate::wire::{Order, Step};
 
@@ -98,14 +99,16 @@ fn is_itself(overlay: &Overlay) -> bool {
 }
 
 /// Restricts the calling process, which is in its view already.
-pub(super) fn restrict(plan: &Plan, supervisor: &Channel) -> Result<(), Failure> {
-    if plan.landlock().is_none() {
+pub(super) fn restrict(plan: &Plan, supervisor: &Channel, home: &HomeState) -> Result<(), Failure> {
+    let Some(grants) = plan.landlock() else {
         return Ok(());
-    }
+    };
     let (left, ruleset) = take(supervisor).during(Step::Landlock)?;
     let ruleset = ruleset.map_or_else(Ruleset::new, Ruleset::given);
     let ruleset = ruleset.during(Step::Landlock)?;
-    for (path, access) in left {
+    // Only here it is known whether there is a layer.
+    let of_home = of_home(grants.home(), home);
+    for (path, access) in left.into_iter().chain(of_home) {
         match rustix::fs::open(&path, TO_GRANT, Mode::empty()) {
             Ok(place) => ruleset
                 .grant(place.as_fd(), access)
@@ -116,6 +119,19 @@ pub(super) fn restrict(plan: &Plan, supervisor: &Channel) -> Result<(), Failure>
         }
     }
     ruleset.restrict_self().during(Step::Landlock)
+}
+
+/// What is granted in the home directory: all of a layer, else what can be read and the caches.
+fn of_home(grants: &HomeGrants, home: &HomeState) -> Vec<Grant> {
+    let all = |paths: &[PathBuf], access| -> Vec<Grant> {
+        paths.iter().map(|path| (path.clone(), access)).collect()
+    };
+    if home.is_layered {
+        return all(grants.layered.as_slice(), FsAccess::Write);
+    }
+    let mut rules = all(&grants.readable, FsAccess::Read);
+    rules.extend(all(&grants.caches, FsAccess::Write));
+    rules
 }
 
 /// The rules that are left to make, and those that are made.

@@ -10,6 +10,7 @@ mod failure;
 mod filters;
 mod given;
 mod handover;
+mod home;
 mod init;
 mod landlock;
 mod late;

@@ -14,9 +14,10 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 
 use super::broker::Configurations;
 use super::failure::{During, Failure};
+use super::home::{self, HomeState};
 use super::late::GivenFiles;
 use super::scratch::Scratch;
-use crate::view::{Base, Content, FileId, Overlay, Place, View};
+use crate::view::{Base, Content, FileId, Overlay, Place, Use, View};
 use crate::wire::{Order, Step};
 use crate::within::is_within;
 
@@ -34,6 +35,13 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
 
 /// Detached mounts made outside, by the index of their overlay.
 pub(super) type GivenTrees = HashMap<usize, OwnedFd>;
+
+/// What there is once a view is built.
+pub(super) struct Built {
+    pub(super) home: HomeState,
+    /// Configuration files that are read-only now, open for writing.
+    pub(super) configurations: Configurations,
+}
 
 /// The host's tree, read-only, and what was taken of it before.
 pub(super) struct Ground<'a> {
@@ -91,7 +99,12 @@ impl<'a> Ground<'a> {
 
     /// The place of an overlay, if it has one.
     fn place_of(&mut self, index: usize, overlay: &Overlay) -> Result<Option<OwnedFd>, Failure> {
-        if !matches!(overlay.content, Content::Writable(_) | Content::Shown(_)) {
+        let has_place = match &overlay.content {
+            Content::Writable(_) | Content::Shown(_) => true,
+            Content::Home(layer) => layer.shown.is_some() || layer.store.is_some(),
+            _ => false,
+        };
+        if !has_place {
             return Ok(None);
         }
         self.wait_now()?;
@@ -113,7 +126,7 @@ impl<'a> Ground<'a> {
         view: &View,
         limit: Option<u64>,
         held: &[PathBuf],
-    ) -> Result<Configurations, Failure> {
+    ) -> Result<Built, Failure> {
         build(view, limit, held, self)
     }
 }
@@ -123,7 +136,7 @@ fn build(
     limit: Option<u64>,
     held: &[PathBuf],
     mut ground: Ground<'_>,
-) -> Result<Configurations, Failure> {
+) -> Result<Built, Failure> {
     sys::set_umask(0);
     let scratch = Scratch::mount(std::mem::take(&mut ground.files))?;
     let root = match &view.base {
@@ -132,8 +145,16 @@ fn build(
     };
     let mut hidden = Vec::new();
     let mut configurations = Configurations::default();
+    let mut home = HomeState::default();
+    let mut layered = None;
     for (index, overlay) in view.overlays.iter().enumerate() {
         let given = ground.place_of(index, overlay)?;
+        if let Content::Home(layer) = &overlay.content {
+            let store = ground.places.remove(&view.store_of(index));
+            home = home::lay(&root, &overlay.path, layer, (given, store), &scratch)?;
+            layered = home.is_layered.then_some((overlay.path.as_path(), layer));
+            continue;
+        }
         // Which come later.
         let holds_others = || {
             let mut others = view.overlays[index..].iter();
@@ -141,6 +162,14 @@ fn build(
         };
         if overlay.content == Content::Frozen && held.contains(&overlay.path) {
             root.hold(&overlay.path, &mut configurations);
+        }
+        let is_left_out = layered.is_some_and(|(home, layer)| {
+            matches!(overlay.content, Content::Hidden { .. })
+                && layer.leaves_out(home, &overlay.path)
+        });
+        // What is there by that name was made inside, in an earlier run.
+        if is_left_out && !holds_others() {
+            continue;
         }
         hidden.extend(root.lay(overlay, given, holds_others, &scratch)?);
     }
@@ -153,27 +182,34 @@ fn build(
     if let Some(limit) = limit {
         scratch.limit(limit)?;
     }
-    if let Base::Only(_) = view.base {
+    if matches!(view.base, Base::Only(_)) {
         sys::pivot_into(root.0.as_fd()).during(Step::PivotRoot)?;
     }
-    Ok(configurations)
+    Ok(Built {
+        home,
+        configurations,
+    })
 }
 
 /// Copies the mounts of the host's places as they are before the view changes.
 fn take_places(view: &View, given: &mut GivenTrees) -> Result<(), Failure> {
     let host = Root(open_folder(Path::new("/"))?);
-    for (index, overlay) in view.overlays.iter().enumerate() {
-        let (place, flags) = match &overlay.content {
-            Content::Writable(place) => (place, MountFlags::PLAIN),
-            Content::Shown(place) => (place, MountFlags::READ_ONLY),
-            _ => continue,
-        };
+    for (index, place, how) in view.places() {
+        let flags = flags_for(how);
         let opened = host.open_same(place)?;
         let tree = sys::clone_tree(opened.as_fd(), true).at(Step::CloneMount, &place.path)?;
         sys::set_mount_attributes(tree.as_fd(), flags).at(Step::RestrictMount, &place.path)?;
         given.insert(index, tree);
     }
     Ok(())
+}
+
+/// How a place is mounted for this.
+pub(super) fn flags_for(how: Use) -> MountFlags {
+    match how {
+        Use::Read => MountFlags::READ_ONLY,
+        Use::Write => MountFlags::PLAIN,
+    }
 }
 
 fn take_devices() -> Result<Vec<(&'static str, OwnedFd)>, Failure> {
@@ -207,7 +243,7 @@ fn empty_root(scratch: &Scratch, visible: &[PathBuf]) -> Result<Root, Failure> {
 }
 
 /// The root that overlays are laid upon.
-struct Root(OwnedFd);
+pub(super) struct Root(OwnedFd);
 
 impl Root {
     fn open(&self, path: &Path) -> Result<OwnedFd, Errno> {
@@ -238,7 +274,7 @@ impl Root {
     }
 
     /// Opens the place to mount on, making it where only scratch is below.
-    fn mount_point(&self, path: &Path, is_folder: bool) -> Result<OwnedFd, Failure> {
+    pub(super) fn mount_point(&self, path: &Path, is_folder: bool) -> Result<OwnedFd, Failure> {
         match self.open(path) {
             Err(Errno::NOENT) => {
                 self.make(path, is_folder).at(Step::OpenPlace, path)?;
@@ -305,6 +341,8 @@ impl Root {
             (Content::Writable(place) | Content::Shown(place), None) => {
                 return Err(Errno::BADF).at(Step::CloneMount, &place.path);
             }
+            // It is laid by itself.
+            (Content::Home(_), _) => return Ok(None),
             (Content::Frozen, _) => return self.freeze(path).map(|()| None),
             (Content::Hidden { is_folder: true }, _) if holds_others() => {
                 return self.hide_folder(path, scratch).map(Some);
@@ -330,7 +368,7 @@ impl Root {
 
     /// Mounts over a place that the host may replace at any moment, as a shell
     /// does with its history. What is gone needs no hiding.
-    fn hide(
+    pub(super) fn hide(
         &self,
         path: &Path,
         cover: impl Fn() -> Result<OwnedFd, Failure>,
@@ -363,6 +401,22 @@ impl Root {
         {
             configurations.keep(&directory, file);
         }
+    }
+
+    /// Mounts over a directory, if that is what is there.
+    pub(super) fn cover_folder(
+        &self,
+        path: &Path,
+        cover: impl Fn() -> Result<OwnedFd, Failure>,
+    ) -> Result<(), Failure> {
+        let place = match self.open(path) {
+            Err(Errno::NOENT | Errno::ACCESS | Errno::LOOP | Errno::NOTDIR) => return Ok(()),
+            other => other.at(Step::OpenPlace, path)?,
+        };
+        if !is_folder(place.as_fd()).at(Step::OpenPlace, path)? {
+            return Ok(());
+        }
+        sys::attach(cover()?.as_fd(), place.as_fd()).at(Step::AttachMount, path)
     }
 
     fn freeze(&self, path: &Path) -> Result<(), Failure> {

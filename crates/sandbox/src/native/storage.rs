@@ -14,6 +14,8 @@ const PART: &str = "/dev/shm";
 pub(super) struct Storage {
     place: OwnedFd,
     device: u64,
+    /// Of layers that lie on it.
+    layers: Vec<u64>,
     before: Level,
 }
 
@@ -81,9 +83,15 @@ impl Storage {
         let place = rustix::fs::open(path, flags, Mode::empty())?;
         Ok(Self {
             device: rustix::fs::fstat(&place)?.st_dev,
+            layers: Vec::new(),
             before: Level::of(&rustix::fs::fstatvfs(&place)?),
             place,
         })
+    }
+
+    /// The same, of which files on these devices are part too.
+    pub(super) fn with_layers(self, layers: Vec<u64>) -> Self {
+        Self { layers, ..self }
     }
 
     /// What was added since the start. Nothing where it cannot be told.
@@ -101,6 +109,6 @@ impl Storage {
 
     /// Whether a file on this device is part of it.
     pub(super) fn is_on(&self, device: u64) -> bool {
-        self.device == device
+        self.device == device || self.layers.contains(&device)
     }
 }

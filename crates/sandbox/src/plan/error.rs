@@ -37,8 +37,14 @@ pub enum PlanError {
     WorkingFolderHidden { path: PathBuf },
     #[error("{} cannot be a writable place: it belongs to the sandbox itself", .path.display())]
     ReservedPlace { path: PathBuf },
+    #[error("{} is to be writable and is not there", .path.display())]
+    NothingToWrite { path: PathBuf },
+    #[error("{} is to be writable and cannot be made: {errno}", .path.display())]
+    CannotMake { path: PathBuf, errno: Errno },
     #[error("{} leads elsewhere by a link", .path.display())]
     PlaceByLink { path: PathBuf },
+    #[error("the kept home {} is gone", .path.display())]
+    NoKeptHome { path: PathBuf },
     #[error("the pattern {pattern} matches more than {limit} places")]
     PatternTooWide { pattern: String, limit: usize },
     #[error("the pattern {pattern} cannot be used: {error}")]
@@ -74,7 +80,10 @@ impl PlanError {
             Self::WorkingFolderIsPrivate { .. } => "working-folder-is-private",
             Self::WorkingFolderHidden { .. } => "working-folder-hidden",
             Self::ReservedPlace { .. } => "reserved-place",
+            Self::NothingToWrite { .. } => "write-missing",
+            Self::CannotMake { .. } => "write-unmakeable",
             Self::PlaceByLink { .. } => "place-by-link",
+            Self::NoKeptHome { .. } => "no-kept-home",
             Self::PatternTooWide { .. } => "pattern-too-wide",
             Self::Pattern { .. } => "bad-pattern",
             Self::OwnFolderTaken => "own-folder-taken",
@@ -110,9 +119,14 @@ impl PlanError {
                 "use a folder below it: mkdir /tmp/work && cd /tmp/work"
             }
             Self::ReservedPlace { .. } => "take it out of the writable places",
+            Self::NothingToWrite { .. } => {
+                "make it first, or say that it is a directory, which is made: --write PATH/"
+            }
+            Self::CannotMake { .. } => "make it first, where you may write",
             Self::PlaceByLink { .. } => {
                 "name the place itself: an earlier command may have left the link"
             }
+            Self::NoKeptHome { .. } => "run it again: another command removed it meanwhile",
             Self::PatternTooWide { .. } => "name the folder instead of a pattern",
             Self::Pattern { .. } => "patterns know * ? [a-z] {a,b} and **",
             Self::OwnFolderTaken => "show the parts of /run that are needed instead of all of it",

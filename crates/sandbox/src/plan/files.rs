@@ -11,6 +11,7 @@ use super::entries;
 use super::error::PlanError;
 use super::late::{self, MaskedPlace};
 use super::listing::Listings;
+use super::missing;
 use crate::guard::Guard;
 use crate::host::Host;
 use crate::judge::Judge;
@@ -23,7 +24,7 @@ use crate::within::is_within;
 /// Folders that a sandbox has its own of.
 pub const PRIVATE_FOLDERS: [&str; 2] = ["/tmp", "/var/tmp"];
 /// Folders that no host folder may be writable in.
-const RESERVED: [&str; 3] = ["/proc", "/dev", "/sys"];
+pub(super) const RESERVED: [&str; 3] = ["/proc", "/dev", "/sys"];
 /// The most entries that are looked at for one pattern.
 const MOST_ENTRIES: usize = 100_000;
 
@@ -38,7 +39,7 @@ pub(super) struct Files {
     pub(super) home: Option<Place>,
     pub(super) writable: Vec<Place>,
     /// What the policy makes writable, also where it is only shown.
-    roots: Vec<PathBuf>,
+    pub(super) roots: Vec<PathBuf>,
     /// Shown although a folder around them is hidden or the scope is narrow.
     pub(super) shown: Vec<Place>,
     pub(super) hidden: Vec<Place>,
@@ -50,6 +51,8 @@ pub(super) struct Files {
     pub(super) frozen: Vec<PathBuf>,
     /// Paths that the policy denies writing.
     denied: Vec<PathBuf>,
+    /// The home directory, where a layer is over it.
+    pub(super) layered: Option<PathBuf>,
     /// The folders that were looked into.
     pub(super) listings: Listings,
 }
@@ -97,6 +100,7 @@ pub(super) fn survey(
         .map(absolute)
         .chain(untouchable)
         .collect();
+    let fragile = fragile(rules, host, &private, &shown);
     let mut files = Files {
         scope: rules.scope.value,
         working_folder: working_place.path.clone(),
@@ -107,10 +111,11 @@ pub(super) fn survey(
         shown,
         hidden,
         masked,
-        fragile: fragile(rules, host, &private),
+        fragile,
         private,
         frozen: Vec::new(),
         denied,
+        layered: None,
         listings,
     };
     files.guard_denied();
@@ -173,35 +178,43 @@ fn writable_places(
     private: &[&Path],
 ) -> Result<Vec<Place>, PlanError> {
     let mut places: Vec<Place> = Vec::new();
-    for path in literals(&rules.write_allow) {
-        let Some(place) = Place::find(path)? else {
+    let mut missing = Vec::new();
+    for rule in &rules.write_allow {
+        let Some(place) = missing::find(rule, &mut missing)? else {
             continue;
         };
-        refuse_link_below(&working.path, path, &place)?;
-        if private.contains(&place.path.as_path()) {
-            continue;
+        if let PathRule::Literal(path) = &rule.value {
+            refuse_link_below(&working.path, path, &place)?;
         }
-        if place.path == Path::new("/") {
-            let what = if working.path == place.path {
-                "the working folder"
-            } else {
-                "a writable place"
-            };
-            return Err(PlanError::RootWritable {
-                what: what.to_owned(),
-            });
-        }
-        if RESERVED
-            .iter()
-            .any(|reserved| place.path.starts_with(reserved))
-        {
-            return Err(PlanError::ReservedPlace { path: place.path });
-        }
-        if !places.contains(&place) {
+        refuse_reserved(&place.path, working)?;
+        if !private.contains(&place.path.as_path()) && !places.contains(&place) {
             places.push(place);
         }
     }
+    for path in missing {
+        refuse_reserved(path, working)?;
+        places.push(missing::make(path, &working.path)?);
+    }
     Ok(places)
+}
+
+fn refuse_reserved(path: &Path, working: &Place) -> Result<(), PlanError> {
+    if path == Path::new("/") {
+        let what = if working.path == path {
+            "the working folder"
+        } else {
+            "a writable place"
+        };
+        return Err(PlanError::RootWritable {
+            what: what.to_owned(),
+        });
+    }
+    if RESERVED.iter().any(|reserved| path.starts_with(reserved)) {
+        return Err(PlanError::ReservedPlace {
+            path: path.to_path_buf(),
+        });
+    }
+    Ok(())
 }
 
 /// A link below the working folder may have been left there by an earlier
@@ -239,7 +252,9 @@ fn reading(
 /// hidden paths of the home folder and those that somebody named, not above
 /// them: whatever comes to be there stays unreadable. The same goes for masked
 /// files. Not below the private folders, which are granted as a whole.
-fn fragile(rules: &Filesystem, host: &Host, private: &[&Path]) -> Vec<PathBuf> {
+fn fragile(rules: &Filesystem, host: &Host, private: &[&Path], shown: &[Place]) -> Vec<PathBuf> {
+    let is_named =
+        |path: &Path| literals(&rules.read_allow).any(|own| own == path) || is_in(shown, path);
     let is_at_home = |path: &Path| homes(host).any(|home| is_within(path, home));
     rules
         .read_deny
@@ -249,11 +264,16 @@ fn fragile(rules: &Filesystem, host: &Host, private: &[&Path]) -> Vec<PathBuf> {
             PathRule::Glob(_) => None,
         })
         .filter(|(path, layer)| is_at_home(path) || *layer != LayerKind::Default)
+        .filter(|(path, _)| !is_named(path))
         .flat_map(|(path, _)| parts_of_root(path, private))
         .chain(rules.masked.iter().map(|file| absolute(&file.path).into()))
         .filter(|path| !private.iter().any(|folder| is_within(path, folder)))
         .map(Cow::into_owned)
         .collect()
+}
+
+fn is_in(places: &[Place], path: &Path) -> bool {
+    places.iter().any(|place| place.path == path)
 }
 
 /// The user's home folder, and that of the user database if it is another.
@@ -311,7 +331,7 @@ fn literals(rules: &[Sourced<PathRule>]) -> impl Iterator<Item = &Path> {
 }
 
 /// With the links on the way resolved as far as the path exists.
-fn absolute(path: &Path) -> PathBuf {
+pub(super) fn absolute(path: &Path) -> PathBuf {
     for ancestor in path.ancestors() {
         if let Ok(real) = std::fs::canonicalize(ancestor) {
             let rest = path.strip_prefix(ancestor).unwrap_or(Path::new(""));

@@ -12,6 +12,7 @@ use rustix::fs::Access;
 
 use super::error::PlanError;
 use super::files::Files;
+use super::home::HomeGrants;
 use super::ids::{Ids, USER_NAME};
 use super::listing::Listings;
 use crate::host::Host;
@@ -20,7 +21,7 @@ use crate::view::{Base, Content, Overlay, Place, View};
 use crate::within::is_within;
 
 /// What a sandbox with a narrow view sees of the host.
-const SYSTEM_FOLDERS: [&str; 12] = [
+pub(super) const SYSTEM_FOLDERS: [&str; 12] = [
     "/bin",
     "/sbin",
     "/lib",
@@ -145,7 +146,9 @@ fn shown(files: &Files) -> Result<Vec<Place>, PlanError> {
         .private
         .iter()
         .any(|private| files.working_folder.starts_with(private));
-    let needs_showing = files.scope == ReadScope::System || is_below_private;
+    let layered = files.layered.as_ref();
+    let is_below_layer = layered.is_some_and(|home| files.working_folder.starts_with(home));
+    let needs_showing = files.scope == ReadScope::System || is_below_private || is_below_layer;
     if needs_showing && !shown.contains(&files.working_place) {
         shown.push(files.working_place.clone());
     }
@@ -316,17 +319,24 @@ pub(crate) struct Grants {
     files: Files,
     listings: Mutex<Listings>,
     made: Vec<PathBuf>,
+    home: HomeGrants,
     rules: OnceLock<Vec<Grant>>,
 }
 
 impl Grants {
-    pub(super) fn new(mut files: Files, made: Vec<PathBuf>) -> Self {
+    pub(super) fn new(mut files: Files, made: Vec<PathBuf>, home: HomeGrants) -> Self {
         Self {
             listings: Mutex::new(std::mem::take(&mut files.listings)),
             files,
             made,
+            home,
             rules: OnceLock::new(),
         }
+    }
+
+    /// What is granted for the layer over the home directory, or instead of it.
+    pub(crate) fn home(&self) -> &HomeGrants {
+        &self.home
     }
 
     /// For the supervisor: the init would look at what the sandbox has.
@@ -350,7 +360,9 @@ fn landlock_rules(files: &Files, listings: &mut Listings, made: &[PathBuf]) -> V
             .chain(&[Path::new("/dev/shm")])
             .map(|path| (path.to_path_buf(), FsAccess::Write)),
     );
-    let hidden = HiddenPaths::new(&files.fragile);
+    let mut hidden = HiddenPaths::new(&files.fragile);
+    // The init grants what is in it, once it knows whether there is a layer.
+    hidden.leave_out(files.layered.as_deref());
     rules.extend(
         readable(files, listings, &hidden)
             .into_iter()
@@ -383,7 +395,7 @@ fn readable(files: &Files, listings: &mut Listings, hidden: &HiddenPaths<'_>) ->
 }
 
 /// Grants `folder`, or its parts if a hidden path lies somewhere in it.
-fn grant_around(
+pub(super) fn grant_around(
     folder: &Path,
     listings: &mut Listings,
     hidden: &HiddenPaths<'_>,
@@ -403,13 +415,20 @@ fn grant_around(
 
 /// Hidden paths, and every folder above one, by their text: all are absolute
 /// and without `.`, and a text is found faster than its parts.
-struct HiddenPaths<'a> {
+pub(super) struct HiddenPaths<'a> {
     paths: HashSet<&'a OsStr>,
     above: HashSet<&'a OsStr>,
 }
 
 impl<'a> HiddenPaths<'a> {
-    fn new(paths: &'a [PathBuf]) -> Self {
+    fn leave_out(&mut self, path: Option<&'a Path>) {
+        let Some(path) = path else { return };
+        self.paths.insert(path.as_os_str());
+        let above = path.ancestors().skip(1);
+        self.above.extend(above.map(Path::as_os_str));
+    }
+
+    pub(super) fn new(paths: &'a [PathBuf]) -> Self {
         Self {
             paths: paths.iter().map(|path| path.as_os_str()).collect(),
             above: folders_above(paths),

@@ -56,7 +56,7 @@ fn g7_a_look_at_a_hidden_place_is_recorded() {
     home.write(".ssh/id_rsa", "secret");
     home.write(".aws/credentials", "secret");
     let key = home.join(".ssh/id_rsa").display().to_string();
-    let script = "cat $HOME/.ssh/id_rsa; cd $HOME/.aws && cat ../.aws/credentials; true";
+    let script = "cat $HOME/.ssh/id_rsa; cd $HOME && cat ./.aws/credentials; true";
     let outcome = ledger
         .command(&["--audit", "security"], &["sh", "-c", script])
         .env("HOME", home.path())

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::{hidden, protected};
 use crate::audit::AuditLevel;
 use crate::filesystem::ReadScope;
+use crate::home::HomeRule;
 use crate::layer::{EnvironmentLayer, FilesystemLayer, Layer, NetworkLayer};
 use crate::origin::{LayerKind, Origin, Sourced};
 use crate::path::PathContext;
@@ -52,6 +53,7 @@ pub fn base_layer(context: &PathContext) -> Layer {
     };
     layer.filesystem = FilesystemLayer {
         scope: Some(layer.sourced(ReadScope::Host)),
+        home: Some(layer.sourced(HomeRule::Private)),
         read_deny: sourced_all(&layer, hidden::places(context)),
         protect: sourced_all(&layer, protected::names()),
         ..FilesystemLayer::default()

@@ -12,6 +12,7 @@ use serde::de::{Deserializer, MapAccess, Visitor, value::MapAccessDeserializer};
 use super::super::document::Located;
 use crate::audit::AuditLevel;
 use crate::filesystem::{GuardMode, ReadScope};
+use crate::home::HomeRule;
 use crate::layer::RequestRule;
 use crate::limits::{ByteSize, Cores, Count, TimeSpan};
 use crate::rule::NetworkMode;
@@ -104,6 +105,9 @@ pub(crate) struct FilesystemDocument {
     pub(crate) write: Option<WriteDocument>,
     /// How protected names are kept from being made.
     pub(crate) guard: Option<Located<GuardMode>>,
+    /// What becomes of the home directory.
+    #[schemars(with = "Option<HomeRule>")]
+    pub(crate) home: Option<Located<String>>,
 }
 
 /// Reading.

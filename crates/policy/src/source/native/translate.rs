@@ -141,6 +141,7 @@ impl Reader<'_> {
                 .map(|name| self.keep(name))
                 .collect();
         }
+        layer.home = self.maybe(part.home.as_ref(), |text| Ok(text.parse()?))?;
         Ok(layer)
     }
 

@@ -7,6 +7,7 @@ use super::error::SrtFault;
 use super::settings::{SrtFilesystem, SrtNetwork, SrtPath, SrtSettings};
 use crate::address::Cidr;
 use crate::filesystem::ReadScope;
+use crate::home::HomeRule;
 use crate::host::Dialect;
 use crate::layer::{FilesystemLayer, Layer, NetworkLayer};
 use crate::origin::{Origin, Sourced};
@@ -78,6 +79,8 @@ fn filesystem(
     read_allow.extend(write_allow.iter().cloned());
     Ok(FilesystemLayer {
         scope: Some(layer.sourced(ReadScope::Host)),
+        // srt refuses what its settings do not name; it never lets a write pass for show.
+        home: Some(layer.sourced(HomeRule::None)),
         read_deny: list(&part.deny_read, "filesystem.denyRead", Form::Glob)?,
         read_allow: Some(read_allow),
         write_allow: Some(write_allow),

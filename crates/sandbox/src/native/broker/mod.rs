@@ -23,6 +23,7 @@ mod open;
 mod pipes;
 mod programs;
 mod quick;
+mod replace;
 mod repository;
 mod roots;
 mod seen;

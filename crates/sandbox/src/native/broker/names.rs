@@ -142,7 +142,13 @@ impl Broker<'_> {
             return value(0);
         }
         let vacated = self.vacated_by(&from)?;
-        self.move_name(&from, &to, flags)?;
+        match self.move_name(&from, &to, flags) {
+            Err(Errno::BUSY) => {
+                self.replace_content(&from, &to, flags)?;
+                return value(0);
+            }
+            other => other?,
+        }
         self.quick.forget_directories();
         self.settle_move(&from, &to, flags)?;
         self.vacated.extend(vacated);

@@ -199,9 +199,16 @@ impl Broker<'_> {
         if FileType::from_raw_mode(status.st_mode) == FileType::Directory {
             return Ok(None);
         }
-        rustix::fs::renameat_with(&from.directory, &from.name, &to.directory, &to.name, flags)
-            .inspect_err(|errno| self.note_read_only(Operation::Rename, &to, *errno))?;
-        value(0).map(Some)
+        match rustix::fs::renameat_with(&from.directory, &from.name, &to.directory, &to.name, flags)
+        {
+            // Onto a mount.
+            Err(Errno::BUSY) => Ok(None),
+            Err(errno) => {
+                self.note_read_only(Operation::Rename, &to, errno);
+                Err(errno)
+            }
+            Ok(()) => value(0).map(Some),
+        }
     }
 
     fn symlink_quickly(

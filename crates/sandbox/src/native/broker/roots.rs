@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use ringfence_sys::Errno;
-use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
 
 use super::caller::path_of;
 
@@ -79,6 +79,14 @@ impl Roots {
                     root.known_as.join(below)
                 }
             })
+    }
+
+    /// Whether a place is a writable file of the host that is a mount of its own.
+    pub(super) fn is_mounted_file(&self, place: &OwnedFd) -> Result<bool, Errno> {
+        let mount = mount_of(place)?;
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(place)?.st_mode);
+        let is_root = self.roots.iter().any(|root| root.mount == mount);
+        Ok(is_root && kind == FileType::RegularFile)
     }
 
     /// Whether a place is part of the sandbox's own view. A file that was

@@ -1,0 +1,529 @@
+//! The home directory: a private layer, one that is kept, or none; and writable places that are
+//! not there or are single files.
+
+use ringfence_testkit::{Folder, Outcome, Program, Started, sh, wait_until};
+
+use super::arena::{refused, state};
+use super::ringfence;
+
+const SECRET: &str = "s3cr3t-of-the-home";
+
+/// A home directory outside of the folders for temporary files, a project, and where records go.
+struct Place {
+    home: Folder,
+    project: Folder,
+    state: Folder,
+}
+
+impl Place {
+    fn new() -> Self {
+        let home = Folder::durable();
+        for name in [".ssh/id", ".config/gh/hosts.yml", ".netrc", ".claude.json"] {
+            home.write(name, SECRET);
+        }
+        home.write(".bashrc", "start\n");
+        home.write(".config/tool/settings", "old");
+        home.write(".cache/pip/wheel", "of the host");
+        Self {
+            home,
+            project: Folder::new(),
+            state: Folder::new(),
+        }
+    }
+
+    fn command(&self, words: &[&str]) -> Program {
+        ringfence()
+            .args(words.iter().copied())
+            .env("HOME", self.home.path())
+            .env("XDG_STATE_HOME", self.state.path())
+            .folder(&self.project)
+    }
+
+    fn program(&self, flags: &[&str], script: &str) -> Program {
+        let command = ["--", "sh", "-c", script];
+        self.command(&[&["run"], flags, &command].concat())
+    }
+
+    fn inside(&self, flags: &[&str], script: &str) -> Outcome {
+        self.program(flags, script).run()
+    }
+
+    fn outside(&self, script: &str) -> Outcome {
+        let shell = Program::new("sh").args(["-c", script]);
+        shell
+            .env("HOME", self.home.path())
+            .folder(&self.project)
+            .run()
+    }
+
+    /// Starts a script that says when it has begun, and goes on once it is told to.
+    fn start(&self, flags: &[&str], before: &str, after: &str) -> Started {
+        let script =
+            format!("{before}; touch go; while [ ! -e done ]; do sleep 0.05; done; {after}");
+        let started = self.program(flags, &script).start();
+        assert!(wait_until(|| self.project.has("go")), "it did not start");
+        started
+    }
+}
+
+/// What package managers and agents do in a home directory on their first run.
+const TOOLS: &str = r#"set -e; cd ~
+mkdir -p .npm/_cacache/tmp && echo a > .npm/_cacache/tmp/x && mv .npm/_cacache/tmp/x .npm/_cacache/x
+mkdir -p .cargo/registry && touch .cargo/.package-cache && mkdir .cargo/registry/t && mv .cargo/registry/t .cargo/registry/src
+echo new > .cache/pip/wheel.tmp && mv .cache/pip/wheel.tmp .cache/pip/wheel
+echo '{}' > .claude.json.tmp && mv .claude.json.tmp .claude.json
+echo 'ls' >> .bash_history; rm -rf .config/tool && mkdir -p .config/tool && echo s > .config/tool/new
+python3 -c 'import sqlite3; d = sqlite3.connect(".cache/db"); d.execute("create table t (x)"); d.commit()'
+ln .cache/pip/wheel .cache/pip/hard && chmod 600 .cache/pip/hard
+cat .npm/_cacache/x .cache/pip/wheel .claude.json .bash_history; ls .config/tool
+test -d .cargo/registry/src && test -s .cache/db"#;
+
+#[test]
+fn g4_tools_find_their_caches_again_and_the_host_none_of_it() {
+    let place = Place::new();
+    let before = state(place.home.path());
+    let outcome = place.inside(&[], TOOLS).expect_code(0);
+    assert_eq!(outcome.stdout, "a\nnew\n{}\nls\nnew\n");
+    assert_eq!(outcome.stderr, "");
+    assert_eq!(state(place.home.path()), before);
+}
+
+#[test]
+fn g4_start_files_are_changed_in_the_layer_alone() {
+    let place = Place::new();
+    for change in [
+        "echo evil >> ~/.bashrc",
+        "echo evil > ~/n && mv ~/n ~/.bashrc",
+        "ln -sf /etc/passwd ~/.bashrc",
+        "rm ~/.bashrc",
+        "chmod 777 ~/.bashrc ~",
+        "mkdir -p ~/.config/autostart && echo evil > ~/.config/autostart/x",
+    ] {
+        let before = state(place.home.path());
+        place.inside(&[], change).expect_code(0);
+        assert_eq!(state(place.home.path()), before, "{change}");
+    }
+}
+
+#[test]
+fn g4_hidden_places_stay_hidden_under_the_layer() {
+    for attack in [
+        "cat ~/.ssh/id",
+        "cat ~/.claude.json",
+        "cd ~ && mv .config c && cat c/gh/hosts.yml",
+        "cd ~ && mv .ssh s && cat s/id",
+        "cd ~ && mv .netrc n && cat n",
+        "cd ~ && ln .netrc n && cat n",
+        "cd ~ && ln -s .ssh s && cat s/id",
+        "cp -a ~ copy; cat copy/.ssh/id",
+        "exec 5< ~; cat /proc/self/fd/5/.netrc",
+        "cat /proc/self/root/$HOME/.netrc",
+        "cd ~/.config && cat ../.netrc",
+        "mkdir -p ~/.ssh; cat ~/.ssh/id",
+        "mkdir -p ~/.config/gh; cat ~/.config/gh/hosts.yml",
+        "test -s ~/.netrc || touch ~/.netrc; cat ~/.netrc | grep .",
+        "grep -r s3cr3t ~",
+    ] {
+        let place = Place::new();
+        let outside = Place::new().outside(attack).expect_code(0);
+        assert!(outside.stdout.contains("s3cr3t"), "{attack}");
+        let outcome = refused(attack, place.inside(&[], attack));
+        assert!(!outcome.stdout.contains("s3cr3t"), "{attack}");
+    }
+}
+
+#[test]
+fn g4_a_name_made_and_removed_inside_does_not_uncover_the_hosts() {
+    let place = Place::new();
+    std::fs::remove_file(place.home.join(".netrc")).unwrap();
+    let names = "~/.netrc ~/.aws/credentials ~/.config/op/x";
+    let begin = "mkdir -p ~/.aws ~/.config/op; touch ~/.netrc ~/.aws/credentials ~/.config/op/x; \
+                 rm -r ~/.netrc ~/.aws ~/.config/op";
+    let started = place.start(&[], begin, &format!("cat {names}"));
+    for name in [".netrc", ".aws/credentials", ".config/op/x"] {
+        place.home.write(name, SECRET);
+    }
+    place.outside(&format!("cat {names}")).expect_code(0);
+    place.project.write("done", "");
+    assert_eq!(refused("cat", started.finish()).stdout, "");
+}
+
+/// As agents do with their settings while another run of theirs is in a sandbox.
+#[test]
+fn g4_a_copy_that_the_host_makes_of_a_hidden_file_cannot_be_read() {
+    let place = Place::new();
+    let names = "~/.claude.json.tmp.1 ~/.ssh-old/id ~/.config/gh.new";
+    let started = place.start(&[], "ls ~ ~/.config > /dev/null", &format!("cat {names}"));
+    place.home.write(".claude.json.tmp.1", SECRET);
+    place.home.write(".config/gh.new", SECRET);
+    std::fs::rename(place.home.join(".ssh"), place.home.join(".ssh-old")).unwrap();
+    place.outside(&format!("cat {names}")).expect_code(0);
+    place.project.write("done", "");
+    assert_eq!(refused("cat", started.finish()).stdout, "");
+}
+
+#[test]
+fn g4_a_working_folder_in_the_home_is_the_hosts_own_and_guarded() {
+    let mut place = Place::new();
+    let inner = place.home.join("src/project");
+    std::fs::create_dir_all(&inner).unwrap();
+    place.home.write("src/other", "old");
+    let run = |script: &str| place.program(&[], script).folder(&inner).run();
+    run("echo made > file; echo new > ~/src/other; cat ~/src/other").expect_code(0);
+    assert_eq!(place.home.read("src/project/file"), "made\n");
+    assert_eq!(place.home.read("src/other"), "old");
+    for attack in [
+        "echo evil > .bashrc",
+        "mv ~/src/project ~/src/p && echo evil > ~/src/p/.bashrc",
+    ] {
+        refused(attack, run(attack));
+    }
+    assert!(!place.home.has("src/project/.bashrc"));
+    // One that is only shown is not private either.
+    place.project = Folder::new();
+    let flags = ["--profile", "moderate", "--weaker", "limits"];
+    let words = [&["run"], &flags[..], &["--", "sh", "-c", "echo evil > new"]].concat();
+    refused("write", place.command(&words).folder(&inner).run());
+}
+
+#[test]
+fn a_home_that_is_worked_in_has_no_layer() {
+    let place = Place::new();
+    let inside = |script: &str| place.program(&[], script).folder(&place.home).run();
+    inside("echo made > file").expect_code(0);
+    assert_eq!(place.home.read("file"), "made\n");
+    refused("echo evil >> .bashrc", inside("echo evil >> .bashrc"));
+}
+
+#[test]
+fn none_leaves_the_home_read_only() {
+    let place = Place::new();
+    let before = state(place.home.path());
+    refused("write", place.inside(&["--home", "none"], "echo x > ~/new"));
+    let outcome = place
+        .inside(&["--home", "none"], "cat ~/.bashrc")
+        .expect_code(0);
+    assert_eq!(outcome.stdout, "start\n");
+    refused("read", place.inside(&["--home", "none"], "cat ~/.netrc"));
+    assert_eq!(state(place.home.path()), before);
+}
+
+#[test]
+fn a_home_that_does_not_show_is_empty_and_private() {
+    let place = Place::new();
+    for profile in ["restrictive", "moderate"] {
+        let flags = ["--profile", profile, "--weaker", "limits"];
+        let script = "ls -A ~; mkdir ~/.npm && echo made > ~/.npm/x && cat ~/.npm/x";
+        let outcome = place.inside(&flags, script).expect_code(0);
+        // A home among system folders shows even in the narrow scope, as those do.
+        let shows = profile == "restrictive" && place.home.path().starts_with("/opt");
+        let wanted = if shows {
+            ".bashrc\n.cache\n.config\nmade\n"
+        } else {
+            "made\n"
+        };
+        assert_eq!(outcome.stdout, wanted, "{profile}");
+        assert!(!place.home.has(".npm"));
+    }
+}
+
+#[test]
+fn without_an_overlay_the_caches_are_private() {
+    let place = Place::new();
+    std::fs::create_dir(place.home.join("mnt")).unwrap();
+    let before = state(place.home.path());
+    // The kernel makes no layer of a directory with a mount in it that is not the sandbox's own.
+    let script = format!(
+        "mount -t tmpfs none $HOME/mnt && exec {} run --weaker host-root -- sh -c \
+         'ls ~/.cache; echo made > ~/.cache/x && cat ~/.cache/x; cat ~/.ssh/id; echo evil > ~/new'",
+        ringfence().path().display()
+    );
+    let outcome = Program::new("unshare")
+        .args(["-Urm", "sh", "-c", &script])
+        .env("HOME", place.home.path())
+        .env("XDG_STATE_HOME", place.state.path())
+        .folder(&place.project)
+        .run();
+    assert_eq!(refused("write", outcome).stdout, "made\n");
+    assert_eq!(state(place.home.path()), before);
+}
+
+#[test]
+fn a_kept_home_is_found_again_by_its_project_alone() {
+    let mut place = Place::new();
+    let before = state(place.home.path());
+    let keep = ["--home", "keep"];
+    place
+        .inside(
+            &keep,
+            "mkdir ~/.npm; echo cached > ~/.npm/x; echo own > ~/.claude.json; rm ~/.bashrc",
+        )
+        .expect_code(0);
+    let read = "cat ~/.npm/x ~/.claude.json; ls -A ~";
+    let outcome = place.inside(&keep, read).expect_code(0);
+    assert_eq!(
+        outcome.stdout,
+        "cached\nown\n.cache\n.claude.json\n.config\n.npm\n"
+    );
+    refused("private", place.inside(&[], "cat ~/.npm/x"));
+    refused("hidden", place.inside(&keep, "cat ~/.ssh/id"));
+    // Nor is it in sight of whoever uses it.
+    let store = format!("ls -A {}/ringfence/homes | grep .", place.state.text());
+    sh(&store, place.project.path()).expect_code(0);
+    refused("store", place.inside(&keep, &store));
+    place.project = Folder::new();
+    refused("another project", place.inside(&keep, "cat ~/.npm/x"));
+    assert_eq!(state(place.home.path()), before);
+}
+
+#[test]
+fn a_kept_home_is_one_runs_at_a_time() {
+    let place = Place::new();
+    let keep = ["--home", "keep=web"];
+    let started = place.start(&keep, "echo a > ~/a", "cat ~/a");
+    let second = place.inside(&keep, "true").expect_code(125);
+    assert!(
+        second.stderr.contains("error[home-in-use]"),
+        "{}",
+        second.stderr
+    );
+    let remove = place
+        .command(&["home", "remove", "web"])
+        .run()
+        .expect_code(1);
+    assert!(
+        remove.stderr.contains("error[home-in-use]"),
+        "{}",
+        remove.stderr
+    );
+    place
+        .inside(&["--home", "keep=other"], "true")
+        .expect_code(0);
+    place.project.write("done", "");
+    started.finish().expect_code(0);
+    place.inside(&keep, "cat ~/a").expect_code(0);
+}
+
+#[test]
+fn kept_homes_are_listed_shown_removed_and_pruned() {
+    let place = Place::new();
+    for name in ["keep=a", "keep=b"] {
+        place
+            .inside(
+                &["--home", name],
+                "mkdir ~/.npm ~/shut; chmod 0 ~/shut; rm ~/.bashrc",
+            )
+            .expect_code(0);
+    }
+    let run = |words: &[&str]| place.command(&[&["home"], words].concat()).run();
+    let listed = run(&["list", "--json"]).expect_code(0).stdout;
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!(
+        (&listed[0]["name"], &listed[0]["inUse"]),
+        (&"a".into(), &false.into())
+    );
+    assert_eq!(listed[1]["project"], place.project.text());
+    let shown = run(&["show", "a"]).expect_code(0).stdout;
+    assert!(
+        shown.contains("removed    .bashrc") && shown.contains("directory  .npm"),
+        "{shown}"
+    );
+    run(&["remove", "a"]).expect_code(0);
+    for words in [["remove", "a"], ["show", "a"]] {
+        let gone = run(&words).expect_code(1);
+        assert!(
+            gone.stderr.contains("error[unknown-home-name]"),
+            "{}",
+            gone.stderr
+        );
+    }
+    run(&["prune"]).expect_code(0);
+    let pruned = run(&["prune", "--older-than", "1ms", "--json"])
+        .expect_code(0)
+        .stdout;
+    let pruned: serde_json::Value = serde_json::from_str(&pruned).unwrap();
+    assert_eq!(pruned["removed"], serde_json::json!(["b"]));
+    assert_eq!(run(&["list", "--json"]).expect_code(0).stdout, "[]\n");
+    for name in ["..", ".a", "a/b", "-a"] {
+        run(&["remove", "--", name]).expect_code(2);
+        refused_name(place.inside(&["--home", &format!("keep={name}")], "true"));
+    }
+}
+
+fn refused_name(outcome: Outcome) {
+    let outcome = outcome.expect_code(125);
+    assert!(
+        outcome.stderr.contains("error[malformed-home-name]"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn g4_links_planted_in_a_kept_home_are_not_followed() {
+    let place = Place::new();
+    let precious = Folder::durable();
+    precious.write("file", &"x".repeat(1 << 20));
+    let plant = format!(
+        "ln -s {0} ~/dir; ln -s {0}/file ~/file; ln -s {0} ~/.npm",
+        precious.text()
+    );
+    place.inside(&["--home", "keep=a"], &plant).expect_code(0);
+    // What follows links sees and removes what they lead to.
+    let upper = place.state.join("ringfence/homes/a/layer/upper/dir/file");
+    assert!(upper.exists());
+    let shown = place
+        .command(&["home", "show", "a", "--json"])
+        .run()
+        .expect_code(0)
+        .stdout;
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert!(
+        shown["home"]["bytes"].as_u64().unwrap() < 1 << 20,
+        "{shown}"
+    );
+    assert_eq!(shown["entries"][0]["kind"], "link");
+    place.command(&["home", "remove", "a"]).run().expect_code(0);
+    assert_eq!(precious.listing(), ["file"]);
+    assert!(!place.state.has("ringfence/homes/a"));
+}
+
+#[test]
+fn g9_the_disk_limit_counts_the_layer() {
+    let place = Place::new();
+    let fill =
+        "dd if=/dev/zero of=$HOME/large bs=64k count=256 2>/dev/null && sync ~/large && sleep 1";
+    for home in ["private", "keep=a"] {
+        place.inside(&["--home", home], fill).expect_code(0);
+        if home != "private" {
+            place.command(&["home", "remove", "a"]).run().expect_code(0);
+        }
+        let outcome = place.inside(&["--home", home, "--disk", "4MiB"], fill);
+        assert!(outcome.code() != 0, "{home}: {}", outcome.stderr);
+        assert!(
+            outcome.stderr.contains("limits_hit"),
+            "{home}: {}",
+            outcome.stderr
+        );
+    }
+}
+
+#[test]
+fn exactly_a_hidden_path_is_shown() {
+    let place = Place::new();
+    let home = place.home.text();
+    for (shown, file) in [
+        (".netrc", ".netrc"),
+        (".ssh", ".ssh/id"),
+        (".claude.json", ".claude.json"),
+    ] {
+        for mode in ["private", "none"] {
+            let shown = format!("{home}/{shown}");
+            let flags = ["--home", mode, "--read", &shown];
+            let outcome = place
+                .inside(&flags, &format!("cat ~/{file}"))
+                .expect_code(0);
+            assert_eq!(outcome.stdout, SECRET, "{file} {mode}");
+            refused("others", place.inside(&flags, "cat ~/.config/gh/hosts.yml"));
+            refused(
+                "write",
+                place.inside(&flags, &format!("echo evil > ~/{file}")),
+            );
+        }
+    }
+}
+
+#[test]
+fn a_missing_writable_directory_is_made_and_a_missing_file_is_an_error() {
+    let place = Place::new();
+    place
+        .inside(&["--write", "out/deep/"], "echo made > out/deep/x")
+        .expect_code(0);
+    assert_eq!(place.project.read("out/deep/x"), "made\n");
+    let missing = place.inside(&["--write", "none"], "true").expect_code(125);
+    assert!(
+        missing.stderr.contains("error[write-missing]"),
+        "{}",
+        missing.stderr
+    );
+    assert!(
+        missing.stderr.contains("--write PATH/"),
+        "{}",
+        missing.stderr
+    );
+    assert!(!place.project.has("none"));
+    let home = format!("{}/made/", place.home.text());
+    place
+        .inside(&["--write", &home], "echo made > ~/made/x")
+        .expect_code(0);
+    assert_eq!(place.home.read("made/x"), "made\n");
+    std::os::unix::fs::symlink("/opt", place.project.join("link")).unwrap();
+    let link = place
+        .inside(&["--write", "link/ringfence-made/"], "true")
+        .expect_code(125);
+    assert!(
+        link.stderr.contains("error[place-by-link]"),
+        "{}",
+        link.stderr
+    );
+}
+
+#[test]
+fn a_writable_file_can_be_replaced_by_a_rename() {
+    let place = Place::new();
+    place.home.write("settings.json", "old and longer");
+    let file = format!("{}/settings.json", place.home.text());
+    let flags = ["--write", &file];
+    let script = "echo new > ~/settings.json.tmp && mv ~/settings.json.tmp ~/settings.json && \
+                  cat ~/settings.json && ls ~";
+    let outcome = place.inside(&flags, script).expect_code(0);
+    assert_eq!(outcome.stdout, "new\nsettings.json\n");
+    assert_eq!(place.home.read("settings.json"), "new\n");
+    for attack in [
+        "ln -s /etc/passwd ~/l && mv -T ~/l ~/settings.json",
+        "mkdir ~/d && mv -T ~/d ~/settings.json",
+        "rm ~/settings.json",
+        "mv ~/settings.json ~/moved",
+    ] {
+        refused(attack, place.inside(&flags, attack));
+    }
+    assert_eq!(place.home.read("settings.json"), "new\n");
+}
+
+#[test]
+fn a_ceiling_and_settings_of_srt_bound_the_home() {
+    let place = Place::new();
+    let ceiling = place
+        .project
+        .write("ceiling.yaml", "version: 1\nfilesystem: {home: none}\n");
+    let policy = place
+        .project
+        .write("policy.yaml", "version: 1\nfilesystem: {home: keep=web}\n");
+    let [ceiling, policy] = [&ceiling, &policy].map(|path| path.to_str().unwrap());
+    let flags = ["--policy", policy, "--ceiling", ceiling];
+    refused("write", place.inside(&flags, "echo x > ~/new"));
+    place.inside(&flags[..2], "echo x > ~/new").expect_code(0);
+    assert!(place.state.has("ringfence/homes/web"));
+    place
+        .inside(
+            &[&flags[..2], &["--home", "private"]].concat(),
+            "test ! -e ~/new",
+        )
+        .expect_code(0);
+    let shown = place
+        .command(&["policy", "show", "--policy", policy])
+        .run()
+        .expect_code(0)
+        .stdout;
+    assert!(shown.contains("keep=web"), "{shown}");
+    let settings = r#"{"network": {"allowedDomains": [], "deniedDomains": []},
+        "filesystem": {"denyRead": [], "allowWrite": ["."], "denyWrite": []}}"#;
+    let settings = place.project.write("srt.json", settings);
+    refused(
+        "srt",
+        place.inside(
+            &["--settings", settings.to_str().unwrap()],
+            "echo x > ~/new",
+        ),
+    );
+}

@@ -1,0 +1,249 @@
+//! What becomes of the home directory: nothing, a private layer, or one that is kept.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Serialize, Serializer};
+
+/// The longest name of a kept home, in bytes.
+const LONGEST_NAME: usize = 63;
+
+/// Directories below the home that tools only keep copies in. Where the kernel refuses a layer over
+/// the whole home, those of them that there are become private and empty.
+pub const CACHE_DIRECTORIES: &[&str] = &[
+    ".cache",
+    ".npm",
+    ".pnpm-store",
+    ".local/share/pnpm/store",
+    ".yarn/berry/cache",
+    ".bun/install/cache",
+    ".cargo/registry",
+    ".cargo/git",
+    ".rustup/downloads",
+    ".rustup/tmp",
+    "go/pkg/mod",
+    ".gradle/caches",
+    ".m2/repository",
+    ".ivy2/cache",
+    ".sbt/boot",
+    ".nuget/packages",
+    ".composer/cache",
+    ".gem/specs",
+    ".bundle/cache",
+    ".ccache",
+    ".node-gyp",
+    ".electron",
+    ".deno",
+    ".conda/pkgs",
+    ".local/share/virtualenv",
+];
+
+/// What becomes of the home directory.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum HomeRule {
+    /// The host's own, read-only.
+    None,
+    /// The host's own under a layer that takes all changes and is gone with the run.
+    Private,
+    /// The same, with the layer kept for the next run, by this name or by the working directory's.
+    Keep(Option<HomeName>),
+}
+
+impl HomeRule {
+    /// How much it gives: a kept layer more than a private one, that more than none.
+    pub fn width(&self) -> u8 {
+        match self {
+            Self::None => 0,
+            Self::Private => 1,
+            Self::Keep(_) => 2,
+        }
+    }
+}
+
+impl fmt::Display for HomeRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Private => f.write_str("private"),
+            Self::Keep(None) => f.write_str("keep"),
+            Self::Keep(Some(name)) => write!(f, "keep={name}"),
+        }
+    }
+}
+
+impl FromStr for HomeRule {
+    type Err = HomeError;
+
+    fn from_str(text: &str) -> Result<Self, HomeError> {
+        match (text, text.strip_prefix("keep=")) {
+            ("none", _) => Ok(Self::None),
+            ("private", _) => Ok(Self::Private),
+            ("keep", _) => Ok(Self::Keep(None)),
+            (_, Some(name)) => Ok(Self::Keep(Some(name.parse()?))),
+            _ => Err(HomeError::Unknown(text.to_owned())),
+        }
+    }
+}
+
+impl Serialize for HomeRule {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl JsonSchema for HomeRule {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "HomeRule".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "`none`: read-only; `private`: changes are gone with the run; `keep` or `keep=NAME`: changes are kept for the next run.",
+            "type": "string",
+            "pattern": "^(none|private|keep(=[A-Za-z0-9][A-Za-z0-9_.-]{0,62})?)$"
+        })
+    }
+}
+
+/// The name of a kept home: it is a directory's name and stands in one column.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HomeName(String);
+
+impl HomeName {
+    /// A name for the home of the project in this directory: readable, and different for different
+    /// paths.
+    pub fn of_project(path: &Path) -> Self {
+        const LONGEST: usize = 40;
+        let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+        let plain = name.iter().map(|byte| {
+            if is_plain(*byte) {
+                char::from(*byte)
+            } else {
+                '-'
+            }
+        });
+        let text: String = plain
+            .skip_while(|first| !first.is_ascii_alphanumeric())
+            .take(LONGEST)
+            .collect();
+        let text = if text.is_empty() { "home" } else { &text };
+        let digest = fnv(path.as_os_str().as_encoded_bytes());
+        Self(format!("{text}-{digest:016x}"))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)
+}
+
+/// FNV-1a: it tells paths apart, and nobody gains by two that are alike.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+impl FromStr for HomeName {
+    type Err = HomeError;
+
+    fn from_str(text: &str) -> Result<Self, HomeError> {
+        let starts_well = text
+            .bytes()
+            .next()
+            .is_some_and(|first| first.is_ascii_alphanumeric());
+        if starts_well && text.len() <= LONGEST_NAME && text.bytes().all(is_plain) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(HomeError::Name(text.to_owned()))
+        }
+    }
+}
+
+impl fmt::Display for HomeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Why a text says nothing about the home directory.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HomeError {
+    /// None of the words.
+    #[error("{0:?} is neither none, private, keep nor keep=NAME")]
+    Unknown(String),
+    /// No name of a kept home.
+    #[error("{0:?} is no name of a kept home")]
+    Name(String),
+}
+
+impl HomeError {
+    /// A stable name for this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unknown(_) => "unknown-home",
+            Self::Name(_) => "malformed-home-name",
+        }
+    }
+
+    /// What to write instead.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Unknown(_) => "write none, private, keep or keep=NAME",
+            Self::Name(_) => {
+                "use 1 to 63 letters, digits, '-', '_' or '.', a letter or digit first"
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_read_as_they_are_written() {
+        for text in ["none", "private", "keep", "keep=a", "keep=web.1_x-y"] {
+            assert_eq!(text.parse::<HomeRule>().unwrap().to_string(), text);
+        }
+        for text in [
+            "", "Keep", "keep=", "keep=.", "keep=..", "keep=a/b", "keep=-a", "keep=a b",
+        ] {
+            assert!(text.parse::<HomeRule>().is_err(), "{text}");
+        }
+        assert!("x".repeat(64).parse::<HomeName>().is_err());
+    }
+
+    #[test]
+    fn keeping_is_wider_than_private_and_that_than_none() {
+        let width = |text: &str| text.parse::<HomeRule>().unwrap().width();
+        assert!(width("keep=a") == width("keep") && width("keep") > width("private"));
+        assert!(width("private") > width("none"));
+    }
+
+    #[test]
+    fn cache_directories_are_plain_paths_below_the_home() {
+        for path in CACHE_DIRECTORIES {
+            assert!(
+                path.split('/').all(|part| !matches!(part, "" | "." | "..")),
+                "{path}"
+            );
+        }
+    }
+
+    #[test]
+    fn homes_of_two_projects_have_two_names() {
+        let paths = ["/a/web", "/b/web", "/", "/x/..y", "/x/-ü ö"];
+        let names = paths.map(|path| HomeName::of_project(Path::new(path)));
+        assert!(names[0].as_str().starts_with("web-") && names[0] != names[1]);
+        for name in names {
+            assert_eq!(name.as_str().parse(), Ok(name.clone()));
+        }
+    }
+}

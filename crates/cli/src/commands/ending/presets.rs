@@ -83,3 +83,80 @@ fn kinds(report: &Report) -> Vec<String> {
     kinds.dedup();
     kinds
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What was refused by `rule`, to `command` in `folder`.
+    fn report(folder: &Path, command: &str, rule: &str, subjects: &[String]) -> Report {
+        let refusal = |subject: &String| json!({"kind": "network", "operation": "connect", "subject": subject, "rule": rule, "count": 1});
+        let refusals: Vec<_> = subjects.iter().map(refusal).collect();
+        let report = json!({
+            "version": 1, "command": [command], "workingFolder": folder,
+            "exit": {"code": 1, "reason": "exited", "signal": null},
+            "signals": [], "durationMs": 1, "enforcement": [],
+            "audit": {"level": "network", "effective": "network", "reason": null},
+            "refusals": refusals, "moreRefusals": 0,
+            "limits": [], "limits_hit": [], "peakMemoryBytes": 1,
+        });
+        serde_json::from_value(report).unwrap()
+    }
+
+    fn named(report: &Report) -> Vec<String> {
+        let is_lifted = |refusal: &Refusal| refusal.rule == "not-in-allowlist";
+        let fitting = Fitting::of(report, is_lifted);
+        fitting.names().map(str::to_owned).collect()
+    }
+
+    /// The destinations of a preset, made at run time.
+    fn of(preset: &str) -> Vec<String> {
+        let preset = Preset::named(preset).unwrap();
+        let hosts = preset.hosts.iter();
+        hosts
+            .map(|own| format!("{}:443", own.host.name()))
+            .collect()
+    }
+
+    #[test]
+    fn several_presets_are_named_until_nothing_is_left_that_one_covers() {
+        let folder = tempfile::tempdir().unwrap();
+        let subjects = [of("rust"), of("ruby"), vec!["a.test:443".to_owned()]].concat();
+        let report = report(folder.path(), "make", "not-in-allowlist", &subjects);
+        let mut names = named(&report);
+        names.sort();
+        assert_eq!(names, ["ruby", "rust"]);
+        let fitting = Fitting::of(&report, |_| true);
+        let (last, covered) = report.refusals.split_last().unwrap();
+        assert!(covered.iter().all(|refusal| fitting.replaces(refusal)));
+        assert!(!fitting.replaces(last));
+    }
+
+    #[test]
+    fn the_program_decides_between_agents_that_share_a_host() {
+        let folder = tempfile::tempdir().unwrap();
+        let claude = of("claude");
+        let shared: Vec<String> = of("aider")
+            .into_iter()
+            .filter(|own| claude.contains(own))
+            .collect();
+        for program in ["claude", "aider", "/usr/bin/opencode"] {
+            let report = report(folder.path(), program, "not-in-allowlist", &shared);
+            assert_eq!(named(&report), [program.rsplit('/').next().unwrap()]);
+        }
+    }
+
+    #[test]
+    fn in_a_closed_network_the_project_alone_tells() {
+        let folder = tempfile::tempdir().unwrap();
+        let subjects = ["192.0.2.7:443".to_owned()];
+        let closed = || report(folder.path(), "make", CLOSED, &subjects);
+        assert!(named(&closed()).is_empty());
+        std::fs::write(folder.path().join("Cargo.toml"), "").unwrap();
+        assert_eq!(named(&closed()), ["rust"]);
+        let denied = report(folder.path(), "make", "denied-by-rule", &of("rust"));
+        assert!(named(&denied).is_empty());
+    }
+}

@@ -7,8 +7,8 @@
 //! calls are recorded, the copy says beforehand which number its listener will
 //! have, and the init takes it from there: every call from the filter on may wait
 //! for the init, the sending and the `execve` among them. Otherwise it sends the
-//! listener and waits for a word. Where nobody judges calls
-//! there is no listener, and the process says so.
+//! listener and waits for a word. Where nobody judges calls there is no listener,
+//! and the process says so.
 //!
 //! The command itself starts only once its policy is live and its start on
 //! record. The supervisor sees to that while the process is made ready, which in

@@ -113,7 +113,7 @@ pub(in crate::native) fn started(
         paths: std::iter::once(text(whole.as_os_str().as_bytes()))
             .chain(own)
             .collect(),
-        argv: cut(arguments.iter().map(|word| word.as_bytes())),
+        argv: cut(arguments.iter().map(CString::as_bytes)),
         outcome: Outcome::Continued,
         rule: None,
     }
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_of_words_is_bounded_and_the_rest_told() {
-        let cut = |words: &[CString]| super::cut(words.iter().map(|word| word.as_bytes()));
+        let cut = |words: &[CString]| super::cut(words.iter().map(CString::as_bytes));
         assert_eq!(cut(&arguments(&["sh", "", "-c"])), ["sh", "", "-c"]);
         assert_eq!(cut(&arguments(&["x"; MOST_WORDS])).len(), MOST_WORDS);
         let many = cut(&arguments(&["x"; MOST_WORDS + 5]));

@@ -82,7 +82,7 @@ impl Workers {
             .stack_size(STACK)
             .spawn(move || {
                 let result = operation();
-                let ended = result.as_ref().map(drop).map_err(as_told);
+                let ended = result.as_ref().map(drop).map_err(|errno| as_told(*errno));
                 observer.ended(call.id(), call.number, ended);
                 let answer = result.unwrap_or_else(Answer::Fail);
                 let _ = listener.answer(&call, answer);
@@ -106,12 +106,8 @@ impl Workers {
 }
 
 /// What the caller sees, or will see if it does not make the call again.
-fn as_told(errno: &Errno) -> Errno {
-    if *errno == RESTART {
-        Errno::INTR
-    } else {
-        *errno
-    }
+fn as_told(errno: Errno) -> Errno {
+    if errno == RESTART { Errno::INTR } else { errno }
 }
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {

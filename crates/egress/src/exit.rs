@@ -232,7 +232,10 @@ impl Exit {
             }
             opened = self.open_tracked(attempt, decision, &tracked) => opened,
         };
-        let opened = opened.inspect_err(|error| tracked.because(error.close_reason()));
+        let opened = opened.inspect_err(|error| {
+            tracked.because(error.close_reason());
+            self.note_failure(attempt, error);
+        });
         let (stream, hop, decision) = opened?;
         Ok(Upstream {
             stream,
@@ -240,6 +243,16 @@ impl Exit {
             needs_inspection: decision.needs_inspection,
             tracked,
         })
+    }
+
+    /// Records that what is allowed leads nowhere, with the rule that allows it.
+    fn note_failure(&self, attempt: &Attempt, error: &OpenError) {
+        let Some(code) = error.failure() else { return };
+        let mut decided = decided(attempt, None, &self.decide(attempt, None));
+        decided.verdict = Verdict::Refused;
+        decided.reason = ReasonCode::new(code);
+        // There is nothing that would take effect.
+        let _ = self.recorder.decision(decided);
     }
 
     async fn open_tracked(

@@ -93,6 +93,11 @@ impl Network {
         &self.host_ports
     }
 
+    /// True when there is to be nothing but loopback.
+    fn is_absent(&self) -> bool {
+        self.mode.as_deref() == Some(&NetworkMode::Deny)
+    }
+
     /// True when no request could be allowed.
     fn is_closed(&self) -> bool {
         match self.mode.as_deref() {
@@ -114,7 +119,13 @@ impl Resolved<Policy> {
             .unwrap_or(NetworkMode::Deny)
     }
 
-    /// True when nothing at all could be allowed, so that no interception is needed.
+    /// True when a sandbox is to have nothing but its own loopback. A policy that merely allows
+    /// nothing has its refusals told by name.
+    pub fn network_is_absent(&self) -> bool {
+        self.0.network.is_absent() || self.0.ceiling.as_ref().is_some_and(Network::is_absent)
+    }
+
+    /// True when nothing at all could be allowed.
     pub fn network_is_closed(&self) -> bool {
         self.0.network.is_closed() || self.0.ceiling.as_ref().is_some_and(Network::is_closed)
     }

@@ -242,6 +242,11 @@ impl Plan {
             .then_some(request.proxy_user)
             .map(proxy::variables)
             .unwrap_or_default();
+        let is_hopeless =
+            policy.network_is_closed() && request.intercept == Intercept::UnlessAbsent;
+        if network.is_intercepted() && is_hopeless {
+            variables.extend(proxy::variables_of_hopeless());
+        }
         if trust.is_some() {
             trust::tell(&mut variables);
         }

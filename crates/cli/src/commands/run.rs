@@ -38,6 +38,7 @@ const ADVICE: Advice = Advice {
     everything: "--report FILE",
     rules: "in a file given with --policy",
     host: allow_flag,
+    host_port: |port| format!("--host-port {port}"),
 };
 
 /// A shell would take the brackets of an IPv6 address for a pattern.

@@ -41,6 +41,7 @@ const ADVICE: Advice = Advice {
     everything: "ringfence policy log --blocked",
     rules: "in a file that RINGFENCE_POLICY names",
     host: |host| format!("{host:?} in network.allowedDomains of the settings"),
+    host_port: |port| format!("\"localhost:{port}\" in network.allowedDomains of the settings"),
 };
 
 /// Runs it; `words` start with the program's name.

@@ -5,6 +5,7 @@ mod audit;
 mod audit_commands;
 mod bad_input;
 mod clients;
+mod closed_network;
 mod credentials;
 mod doctor;
 mod egress_attacks;

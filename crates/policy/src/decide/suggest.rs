@@ -156,6 +156,7 @@ fn entry_lines(entry: &str) -> Vec<Suggestion> {
 
 fn host_port_lines(port: u16) -> Vec<Suggestion> {
     vec![
+        line(SuggestionFormat::Flag, "", format!("--host-port {port}")),
         line(
             SuggestionFormat::Yaml,
             "network.hostPorts",

@@ -12,6 +12,7 @@ mod masked;
 mod parents;
 mod place;
 mod policy;
+mod project;
 mod relay;
 mod report;
 mod run;
@@ -33,6 +34,7 @@ pub use policy::{
     Loaded, PolicyInputs, PolicyLoadError, Sources, SrtInputs, SrtLoaded, SrtRest, authority_files,
     check_file,
 };
+pub use project::{Project, ProjectError, RuleChange, RuleEntry, RuleList};
 pub use report::{
     AuditReport, Destination, Enforcement, Exit, ExitReason, LimitHitReport, LimitReport, Report,
     report_schema,

@@ -9,7 +9,7 @@ use ringfence_policy::{
     AuditLevel, Credential, FlagLayer, Layer, PathContext, Policy, Resolved, Sourced,
 };
 use ringfence_runtime::{
-    Approvals, KitInputs, KitReference, KitSetup, PolicyInputs, Sources,
+    Approvals, KitInputs, KitReference, KitSetup, PolicyInputs, Project, Sources,
     WORKING_FOLDER_FILE, approvals_folder, audit_folder, authority_files, kit_cache_folder,
     secret_folder, working_folder_layer,
 };
@@ -142,6 +142,15 @@ impl Here {
                 base: self.working_folder.clone(),
             },
             other_home: self.host.other_home.clone(),
+            approvals: self.approvals_folder.clone(),
+        }
+    }
+
+    /// The working folder, as one whose rules may be changed.
+    pub(crate) fn project(&self) -> Project {
+        Project {
+            folder: self.working_folder.clone(),
+            paths: self.sources().paths,
             approvals: self.approvals_folder.clone(),
         }
     }

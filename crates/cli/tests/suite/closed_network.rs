@@ -1,6 +1,6 @@
 //! Refusals that name who was wanted, and rules that follow from them.
 
-use ringfence_testkit::place::PRIVATE;
+use ringfence_testkit::place::{PRIVATE, PUBLIC};
 use ringfence_testkit::{Answer, Folder, Outcome};
 
 use super::internet::Online;
@@ -139,4 +139,41 @@ except OSError as error:
     says(&tried.stderr, &["host.ringfence.internal:9", "unreachable"]);
     let wrong = online.inside_with(&["--host-port", "0"], "true");
     says(&wrong.expect_code(125).stderr, &["flag --host-port"]);
+}
+
+#[test]
+fn what_a_run_was_refused_is_allowed_with_one_command() {
+    let (online, state) = (Online::new(), Folder::new());
+    online.net.zone().set("other.example.org", PUBLIC);
+    let script = "curl -sS http://web.example.org/ http://other.example.org/ >/dev/null; true";
+    let command = ["run", "--", "sh", "-c", script];
+    let refused = ringfence(&online, &state, &command).expect_code(0);
+    says(
+        &refused.stderr,
+        &["web.example.org:80", "other.example.org:80"],
+    );
+    let wrong = ["allow", "third.example.org", "--run", "last"];
+    let wrong = ringfence(&online, &state, &wrong).expect_code(1);
+    says(&wrong.stderr, &["not-refused"]);
+    assert!(!online.arena.folder.has("ringfence.toml"));
+    let one = ["allow", "web.example.org", "--run", "last"];
+    let one = ringfence(&online, &state, &one).expect_code(0);
+    assert_eq!(one.stdout, "+ allow web.example.org:80\n");
+    let refused = ringfence(&online, &state, &command).expect_code(0);
+    assert!(
+        !refused.stderr.contains("web.example.org:80"),
+        "{}",
+        refused.stderr
+    );
+    let rest = ringfence(&online, &state, &["allow", "--run", "last"]).expect_code(0);
+    assert_eq!(rest.stdout, "+ allow other.example.org:80\n");
+    let allowed = ringfence(&online, &state, &command).expect_code(0);
+    assert!(!allowed.stderr.contains("refused"), "{}", allowed.stderr);
+    let denied = ["deny", "other.example.org:80", "--json"];
+    let denied = ringfence(&online, &state, &denied).expect_code(0);
+    says(&denied.stdout, &["\"removed\"", "\"trusted\": true"]);
+    let refused = ringfence(&online, &state, &command).expect_code(0);
+    says(&refused.stderr, &["other.example.org:80", "denied-by-rule"]);
+    let nothing = ringfence(&online, &state, &["allow", "--run", "last"]).expect_code(1);
+    says(&nothing.stderr, &["nothing-refused"]);
 }

@@ -4,6 +4,7 @@
 //! cost a good part of a start.
 
 mod allow;
+mod asking;
 mod audit;
 mod completions;
 mod doctor;

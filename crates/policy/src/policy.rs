@@ -193,6 +193,17 @@ impl Resolved<Policy> {
         &self.0.notes
     }
 
+    /// The same policy with further allow rules among those of the layers: denies, the ceiling and
+    /// the guard on special addresses hold as before.
+    #[must_use]
+    pub fn with_approved(&self, rules: &[Sourced<AllowRule>]) -> Self {
+        let mut policy = self.clone();
+        let own = policy.0.network.allow.rules().iter();
+        let all = own.chain(rules).cloned().collect();
+        policy.0.network.allow = RuleIndex::new(all);
+        policy
+    }
+
     /// The same policy, knowing the addresses of this host's own interfaces: reaching one of them
     /// needs an exact address rule. Loopback and the like may be listed; they keep their own guard.
     #[must_use]

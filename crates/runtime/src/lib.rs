@@ -2,6 +2,7 @@
 //! and what this machine can enforce.
 #![forbid(unsafe_code)]
 
+mod asking;
 mod audit_log;
 mod doctor;
 mod egress;
@@ -21,6 +22,7 @@ mod stand_in;
 mod supervise;
 mod trust;
 
+pub use asking::{Asker, Asking, Permission};
 pub use audit_log::audit_folder;
 pub use doctor::{Check, Finding, Health, examine};
 pub use egress::{Changes, EgressError, EgressRequest, Parents};

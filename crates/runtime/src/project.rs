@@ -8,11 +8,10 @@ mod edit;
 
 use std::fs::File;
 use std::io::Write;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
-use ringfence_policy::{
-    Destination, Dialect, Endpoint, EntryError, PathContext, Side as EntrySide,
-};
+use ringfence_policy::{Dialect, Endpoint, EntryError, PathContext, Side as EntrySide, Target};
 use rustix::fs::{Mode, OFlags};
 
 use self::edit::Document;
@@ -128,8 +127,11 @@ impl RuleEntry {
     }
 
     /// The entry for one destination and one port of it.
-    pub fn of(destination: &Destination, port: u16) -> Self {
-        Self(format!("{destination}:{port}"))
+    pub fn of(target: &Target, port: u16) -> Self {
+        Self(match target {
+            Target::Addr(IpAddr::V6(address)) => format!("[{address}]:{port}"),
+            target => format!("{target}:{port}"),
+        })
     }
 
     /// As it stands in a list.

@@ -8,13 +8,14 @@ use std::time::Instant;
 use ringfence_egress::Placeholder;
 use ringfence_policy::{Policy, Resolved};
 use ringfence_sandbox::{
-    Attendant, Command, Cradle, Host, Inlets, Judge, Plan, PlanError, PlanRequest, Running,
-    ServedFrom, SpawnError, Trust, TrustPlan, Weaker, spawn,
+    Attendant, Command, Cradle, Host, Inlets, Intercept, Judge, Plan, PlanError, PlanRequest,
+    Running, ServedFrom, SpawnError, Trust, TrustPlan, Weaker, spawn,
 };
 use ringfence_sys::Errno;
 use rustix::fs::FileType;
 use rustix::net::{AddressFamily, SocketType, sockopt};
 
+use crate::asking::Desk;
 use crate::egress::{EgressError, EgressRequest, Opening, Outlet, Wanted};
 use crate::evidence::{AuditRequest, Evidence, EvidenceError};
 use crate::kits::KitSetup;
@@ -23,7 +24,7 @@ use crate::relay::Arranged;
 use crate::report::{AuditReport, Report};
 use crate::secrets::{Surroundings, WritablePlaces};
 use crate::stand_in::{StandInError, StandIns};
-use crate::supervise::Supervisor;
+use crate::supervise::{Served, Supervisor};
 
 /// Whether the command gets a terminal of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -104,6 +105,9 @@ pub enum RunError {
     /// `--tty` without a terminal.
     #[error("there is no terminal to show the command's own on")]
     NoTerminal,
+    /// Nobody can be asked about hosts where there is no network.
+    #[error("there is nothing to ask about: the policy leaves nothing but loopback")]
+    NothingToAsk,
     /// The supervisor cannot work.
     #[error("cannot supervise the sandbox: {0}")]
     Supervise(Errno),
@@ -122,6 +126,7 @@ impl RunError {
             Self::StreamIsSocket { .. } => "stream-is-socket",
             Self::StreamClosed { .. } => "stream-closed",
             Self::NoTerminal => "no-terminal",
+            Self::NothingToAsk => "nothing-to-ask",
             Self::Supervise(_) => "supervisor-failed",
         }
     }
@@ -152,6 +157,7 @@ impl RunError {
             Self::StreamIsSocket { .. } => "put a pipe in between: cat | ringfence run … | cat",
             Self::StreamClosed { .. } => "redirect it to or from /dev/null",
             Self::NoTerminal => "run it from a terminal, or without --tty",
+            Self::NothingToAsk => "leave --ask out, or `mode: deny` out of the policy",
             Self::Supervise(_) => "see what this machine can enforce: ringfence doctor",
         }
     }
@@ -161,8 +167,20 @@ impl RunError {
 const NOT_STARTED: &str = "not-started";
 
 /// Runs the command to its end.
-pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
+pub fn run(mut request: RunRequest<'_>) -> Result<Report, RunError> {
     let started = Instant::now();
+    let asking = request.egress.asking.take();
+    if asking.is_some() && request.policy.network_is_absent() {
+        return Err(RunError::NothingToAsk);
+    }
+    let desk = asking.map(Desk::open).transpose();
+    let desk = desk
+        .map_err(|error| RunError::Supervise(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
+    let (mut desk, ask) = desk.map_or((None, None), |(desk, ask)| (Some(desk), Some(ask)));
+    if ask.is_some() {
+        // What is refused now may be allowed later.
+        request.egress.intercept = Intercept::Always;
+    }
     let judge = Judge::choose(request.weaker);
     let arranged = arranged(&request, judge)?;
     let words: Vec<String> = request
@@ -215,13 +233,18 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
                 &request.working_folder,
             ),
             authority: None,
+            ask,
         }),
         evidence: &evidence,
         begun: None,
     };
     let running = spawn(plan, &request.cradle, &mut start);
     let (running, mut outlet) = start.finish(running)?;
-    let end = supervisor.attend(&running, arranged.outside, &evidence, outlet.as_deref_mut());
+    let served = Served {
+        outlet: outlet.as_deref_mut(),
+        desk: desk.as_mut(),
+    };
+    let end = supervisor.attend(&running, arranged.outside, &evidence, served);
     if let Some(outlet) = outlet {
         outlet.close();
     }
@@ -236,6 +259,9 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
         });
     })?;
     let duration = started.elapsed();
+    if let Some(desk) = desk {
+        desk.close();
+    }
     ringfence_sys::give_way();
     let mut report = end.report(
         words,

@@ -110,6 +110,7 @@ fn run_command(
         setup: None,
         cradle,
         egress: EgressRequest {
+            asking: None,
             intercept: Intercept::Always,
             proxy_user: ProxyUser::Named {
                 name: user_name(command),

@@ -1,6 +1,7 @@
 //! One file per promise.
 
 mod arena;
+mod asking;
 mod audit;
 mod audit_commands;
 mod bad_input;

@@ -114,25 +114,30 @@ pub(crate) struct Outlet<'a> {
 struct InForce {
     handle: egress::Handle,
     own: Vec<IpAddr>,
-    state: Arc<Mutex<(Resolved<Policy>, Vec<Sourced<AllowRule>>)>>,
+    state: Arc<Mutex<Standing>>,
+}
+
+struct Standing {
+    policy: Resolved<Policy>,
+    approved: Vec<Sourced<AllowRule>>,
 }
 
 impl InForce {
     /// Another policy; approvals hold on.
     fn replace(&self, policy: Resolved<Policy>) {
         let policy = policy.with_host_addresses(self.own.iter().copied());
-        self.change(|state| state.0 = policy);
+        self.change(|state| state.policy = policy);
     }
 
     fn approve(&self, rule: Sourced<AllowRule>) {
-        self.change(|state| state.1.push(rule));
+        self.change(|state| state.approved.push(rule));
     }
 
     /// One change at a time.
-    fn change(&self, change: impl FnOnce(&mut (Resolved<Policy>, Vec<Sourced<AllowRule>>))) {
+    fn change(&self, change: impl FnOnce(&mut Standing)) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut state);
-        let policy = state.0.with_approved(&state.1);
+        let policy = state.policy.with_approved(&state.approved);
         self.handle.replace_policy(Arc::new(policy));
     }
 }
@@ -193,7 +198,10 @@ impl<'a> Prepared<'a> {
         let in_force = InForce {
             handle: service.handle(),
             own,
-            state: Arc::new(Mutex::new((policy, Vec::new()))),
+            state: Arc::new(Mutex::new(Standing {
+                policy,
+                approved: Vec::new(),
+            })),
         };
         if let Some(changes) = self.changes {
             let in_force = in_force.clone();

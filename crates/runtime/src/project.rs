@@ -225,9 +225,10 @@ fn write(file: &Candidate, is_there: bool) -> Result<(), ProjectError> {
         error,
     };
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let flags = match is_there {
-        true => flags | OFlags::TRUNC,
-        false => flags | OFlags::CREATE | OFlags::EXCL,
+    let flags = if is_there {
+        flags | OFlags::TRUNC
+    } else {
+        flags | OFlags::CREATE | OFlags::EXCL
     };
     let opened = rustix::fs::open(&file.path, flags, Mode::from_raw_mode(0o644));
     let mut opened = File::from(opened.map_err(|errno| unwritable(errno.into()))?);

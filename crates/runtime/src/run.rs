@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use ringfence_egress::Placeholder;
+use ringfence_egress::{Ask, Placeholder};
 use ringfence_policy::{Policy, Resolved};
 use ringfence_sandbox::{
     Attendant, Command, Cradle, Host, Inlets, Intercept, Judge, Plan, PlanError, PlanRequest,
@@ -169,18 +169,7 @@ const NOT_STARTED: &str = "not-started";
 /// Runs the command to its end.
 pub fn run(mut request: RunRequest<'_>) -> Result<Report, RunError> {
     let started = Instant::now();
-    let asking = request.egress.asking.take();
-    if asking.is_some() && request.policy.network_is_absent() {
-        return Err(RunError::NothingToAsk);
-    }
-    let desk = asking.map(Desk::open).transpose();
-    let desk = desk
-        .map_err(|error| RunError::Supervise(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
-    let (mut desk, ask) = desk.map_or((None, None), |(desk, ask)| (Some(desk), Some(ask)));
-    if ask.is_some() {
-        // What is refused now may be allowed later.
-        request.egress.intercept = Intercept::Always;
-    }
+    let (mut desk, ask) = desk(&mut request)?.unzip();
     let judge = Judge::choose(request.weaker);
     let arranged = arranged(&request, judge)?;
     let words: Vec<String> = request
@@ -276,6 +265,21 @@ pub fn run(mut request: RunRequest<'_>) -> Result<Report, RunError> {
         report.lose_evidence();
     }
     Ok(report)
+}
+
+/// Where questions about hosts are put, if anybody is to be asked.
+fn desk(request: &mut RunRequest<'_>) -> Result<Option<(Desk, Ask)>, RunError> {
+    let Some(asking) = request.egress.asking.take() else {
+        return Ok(None);
+    };
+    if request.policy.network_is_absent() {
+        return Err(RunError::NothingToAsk);
+    }
+    // What is refused now may be allowed later.
+    request.egress.intercept = Intercept::Always;
+    let opened = Desk::open(asking);
+    let errno = |error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+    opened.map(Some).map_err(errno).map_err(RunError::Supervise)
 }
 
 /// The standard streams, as the policy and the judge of calls have them.

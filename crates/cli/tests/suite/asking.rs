@@ -47,19 +47,13 @@ impl Terminal {
     }
 
     fn run(&self, answers: &str, flags: &[&str], script: &str) -> Outcome {
-        let binary = super::ringfence().path();
-        let words = [
-            "-c",
-            ON_A_TERMINAL,
-            answers,
-            binary.to_str().unwrap(),
-            "run",
-        ];
-        let command = [&["--ask"], flags, &["--", "sh", "-c", script]].concat();
+        let command = [&["run", "--ask"], flags, &["--", "sh", "-c", script]].concat();
         self.online
             .net
             .program("/usr/bin/python3")
-            .args(words.iter().chain(&command).copied())
+            .args(["-c", ON_A_TERMINAL, answers])
+            .args([super::ringfence().path()])
+            .args(command)
             .folder(self.online.arena.folder.path())
             .env("XDG_STATE_HOME", self.state.path())
             .run()

@@ -3,6 +3,8 @@
 //! Only the command that was asked for is built: describing all of them would
 //! cost a good part of a start.
 
+mod allow;
+mod asking;
 mod audit;
 mod completions;
 mod doctor;
@@ -53,6 +55,16 @@ const ENTRIES: &[Entry] = &[
         name: "run",
         describe: describe::<run::RunArgs>,
         main: run_main,
+    },
+    Entry {
+        name: "allow",
+        describe: describe::<allow::AllowArgs>,
+        main: |words| start("allow", words, |arguments| allow::allow(&arguments)),
+    },
+    Entry {
+        name: "deny",
+        describe: describe::<allow::DenyArgs>,
+        main: |words| start("deny", words, |arguments| allow::deny(&arguments)),
     },
     Entry {
         name: "policy",

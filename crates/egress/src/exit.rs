@@ -12,12 +12,18 @@ mod malformed;
 mod tracked;
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ringfence_audit::{Decided, LogError, Protocol, ReasonCode, Recorder, Verdict, Via};
-use ringfence_policy::{Decision, HOST_ALIAS, HostName, Policy, Reason, Resolved, Target, decide};
+use ringfence_audit::{
+    ConnectionId, Decided, LogError, Protocol, ReasonCode, Recorder, Verdict, Via,
+};
+use ringfence_policy::{
+    AllowRule, Decision, HOST_ALIAS, HostName, Policy, Reason, Request, Resolved, Sourced, Target,
+    decide, may_be_approved,
+};
 use tokio::net::TcpStream;
 
 use crate::attempt::Attempt;
@@ -27,6 +33,7 @@ use crate::intercept::{Interception, Keeper, Pools};
 use crate::limits::Limits;
 use crate::names::{Named, Names, is_virtual};
 use crate::parent::{self, Kind, ParentProxies, ParentProxy};
+use crate::questions::{Answer, Ask, Questions};
 use crate::refusal::Refused;
 use crate::resolve::{ResolveError, Resolver};
 use crate::secret::Credentials;
@@ -61,6 +68,9 @@ pub(crate) struct Exit {
     interception: Option<Interception>,
     pools: Pools,
     limits: Limits,
+    questions: Option<Questions>,
+    /// What single connections were let out for.
+    granted: RefCell<HashMap<ConnectionId, Sourced<AllowRule>>>,
 }
 
 /// A connection to where an attempt wanted to go.
@@ -113,6 +123,8 @@ pub struct Settings {
     /// What TLS connections that must be looked into need; without it they are
     /// refused.
     pub interception: Option<Interception>,
+    /// Who is asked about what no rule allows; without, it is refused.
+    pub ask: Option<Ask>,
 }
 
 impl Exit {
@@ -141,6 +153,8 @@ impl Exit {
             interception: settings.interception,
             pools: Pools::default(),
             limits: settings.limits,
+            questions: settings.ask.map(Questions::new),
+            granted: RefCell::default(),
         }
     }
 
@@ -166,7 +180,7 @@ impl Exit {
         self.register.revoke_unless(|attempt, address, inspected| {
             let request = attempt.request();
             let request = address.map_or(request, |address| request.resolved_to(address));
-            let decision = decide(&policy, &request);
+            let decision = self.decide_by(&policy, attempt, &request);
             decision.is_allowed() && (inspected || !decision.needs_inspection)
         });
     }
@@ -222,6 +236,7 @@ impl Exit {
     /// Judges, resolves, judges again, records and dials. A policy that comes
     /// into force meanwhile and does not allow it ends it.
     pub(crate) async fn open(&self, attempt: &Attempt) -> Result<Upstream, OpenError> {
+        self.ask_about(attempt).await;
         let decision = self.judge(attempt)?;
         let tracked = self.register.track(attempt);
         let opened = tokio::select! {
@@ -232,7 +247,10 @@ impl Exit {
             }
             opened = self.open_tracked(attempt, decision, &tracked) => opened,
         };
-        let opened = opened.inspect_err(|error| tracked.because(error.close_reason()));
+        let opened = opened.inspect_err(|error| {
+            tracked.because(error.close_reason());
+            self.note_failure(attempt, error);
+        });
         let (stream, hop, decision) = opened?;
         Ok(Upstream {
             stream,
@@ -240,6 +258,16 @@ impl Exit {
             needs_inspection: decision.needs_inspection,
             tracked,
         })
+    }
+
+    /// Records that what is allowed leads nowhere, with the rule that allows it.
+    fn note_failure(&self, attempt: &Attempt, error: &OpenError) {
+        let Some(code) = error.failure() else { return };
+        let mut decided = decided(attempt, None, &self.decide(attempt, None));
+        decided.verdict = Verdict::Refused;
+        decided.reason = ReasonCode::new(code);
+        // There is nothing that would take effect.
+        let _ = self.recorder.decision(decided);
     }
 
     async fn open_tracked(
@@ -274,7 +302,8 @@ impl Exit {
             return Ok(());
         }
         let policy = Resolved::clone(&self.policy.borrow()).with_host_addresses([address]);
-        let decision = decide(&policy, &attempt.request().resolved_to(address));
+        let request = attempt.request().resolved_to(address);
+        let decision = self.decide_by(&policy, attempt, &request);
         if decision.is_allowed() {
             return Ok(());
         }
@@ -314,7 +343,37 @@ impl Exit {
     fn decide(&self, attempt: &Attempt, address: Option<IpAddr>) -> Decision {
         let request = attempt.request();
         let request = address.map_or(request, |address| request.resolved_to(address));
-        decide(&self.policy.borrow(), &request)
+        self.decide_by(&self.policy.borrow(), attempt, &request)
+    }
+
+    /// By a policy, and by what this connection alone was let out for.
+    fn decide_by(
+        &self,
+        policy: &Resolved<Policy>,
+        attempt: &Attempt,
+        request: &Request<'_>,
+    ) -> Decision {
+        match self.granted.borrow().get(&attempt.connection) {
+            Some(rule) => decide(&policy.with_approved(std::slice::from_ref(rule)), request),
+            None => decide(policy, request),
+        }
+    }
+
+    /// Lets somebody approve what no rule allows, where there is somebody. What
+    /// was approved is judged like everything else.
+    async fn ask_about(&self, attempt: &Attempt) {
+        let Some(questions) = &self.questions else {
+            return;
+        };
+        let is_known = !attempt.target.addr().is_some_and(is_virtual);
+        let may_be = || may_be_approved(&self.policy.borrow(), &attempt.target, attempt.port);
+        if !is_known || self.decide(attempt, None).is_allowed() || !may_be() {
+            return;
+        }
+        if let Answer::Once(rule) = questions.ask(&attempt.target, attempt.port).await {
+            let mut granted = self.granted.borrow_mut();
+            granted.insert(attempt.connection, *rule);
+        }
     }
 
     /// The decision on what is known before resolving; a refusal is recorded.

@@ -3,6 +3,7 @@
 //! [`decide`] and [`explain`] run the same evaluation; `explain` keeps the trace that `decide`
 //! drops. No other code in the project may answer this question.
 
+mod approval;
 mod attach;
 mod evaluate;
 mod explain;
@@ -16,6 +17,7 @@ use serde::Serialize;
 use crate::origin::Origin;
 use crate::policy::{Policy, Resolved};
 
+pub use approval::{approval, may_be_approved};
 pub use attach::{Attachment, CredentialView, attachments, binds, judges_paths};
 pub use explain::{Explanation, explain};
 pub use reason::Reason;

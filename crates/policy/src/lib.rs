@@ -36,8 +36,8 @@ pub use credential::{
 };
 pub use decide::{
     Attachment, Considered, CredentialView, Decision, Effect, Explanation, ListName, Outcome,
-    Reason, Request, RequestView, Suggestion, SuggestionFormat, Verdict, attachments, binds,
-    decide, explain, judges_paths,
+    Reason, Request, RequestView, Suggestion, SuggestionFormat, Verdict, approval, attachments,
+    binds, decide, explain, judges_paths, may_be_approved,
 };
 pub use environment::{EnvError, Environment};
 pub use filesystem::{Filesystem, GuardMode, MaskedFile, ProtectedName, ReadScope};

@@ -32,6 +32,8 @@ pub enum LayerKind {
     Environment,
     /// Command-line flags.
     Flag,
+    /// What the operator was asked for while a command runs.
+    Asked,
     /// The operator's ceiling; it only narrows.
     Ceiling,
 }
@@ -51,6 +53,7 @@ impl LayerKind {
             Self::Policy => "policy",
             Self::Environment => "environment",
             Self::Flag => "flag",
+            Self::Asked => "asked",
             Self::Ceiling => "ceiling",
         }
     }

@@ -94,6 +94,11 @@ impl Network {
         &self.host_ports
     }
 
+    /// True when there is to be nothing but loopback.
+    fn is_absent(&self) -> bool {
+        self.mode.as_deref() == Some(&NetworkMode::Deny)
+    }
+
     /// True when no request could be allowed.
     fn is_closed(&self) -> bool {
         match self.mode.as_deref() {
@@ -115,7 +120,13 @@ impl Resolved<Policy> {
             .unwrap_or(NetworkMode::Deny)
     }
 
-    /// True when nothing at all could be allowed, so that no interception is needed.
+    /// True when a sandbox is to have nothing but its own loopback. A policy that merely allows
+    /// nothing has its refusals told by name.
+    pub fn network_is_absent(&self) -> bool {
+        self.0.network.is_absent() || self.0.ceiling.as_ref().is_some_and(Network::is_absent)
+    }
+
+    /// True when nothing at all could be allowed.
     pub fn network_is_closed(&self) -> bool {
         self.0.network.is_closed() || self.0.ceiling.as_ref().is_some_and(Network::is_closed)
     }
@@ -186,6 +197,17 @@ impl Resolved<Policy> {
     /// What was accepted without effect, is pending, or was taken away by the ceiling.
     pub fn notes(&self) -> &[Note] {
         &self.0.notes
+    }
+
+    /// The same policy with further allow rules among those of the layers: denies, the ceiling and
+    /// the guard on special addresses hold as before.
+    #[must_use]
+    pub fn with_approved(&self, rules: &[Sourced<AllowRule>]) -> Self {
+        let mut policy = self.clone();
+        let own = policy.0.network.allow.rules().iter();
+        let all = own.chain(rules).cloned().collect();
+        policy.0.network.allow = RuleIndex::new(all);
+        policy
     }
 
     /// The same policy, knowing the addresses of this host's own interfaces: reaching one of them

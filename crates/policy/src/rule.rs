@@ -21,9 +21,10 @@ pub use entry::{Endpoint, EntryError, Side};
 )]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkMode {
-    /// Nothing is allowed.
+    /// Nothing, whatever rules say. The sandbox has its own loopback and no name server, so what
+    /// is refused has no name.
     Deny,
-    /// Only what a rule allows.
+    /// Only what a rule allows. Without any rule everything is refused, by name.
     Allowlist,
     /// Every public address; never private, link-local or metadata addresses.
     Open,

@@ -3,19 +3,20 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ringfence_audit::{Digest, Process, Recorder, Text};
 use ringfence_egress::{
-    self as egress, Authority, AuthorityError, Credentials, Idle, Interception, ParentError,
+    self as egress, Ask, Authority, AuthorityError, Credentials, Idle, Interception, ParentError,
     ParentProxies, Placeholder, ProxyToken, Roots, RootsError, Service, Settings,
 };
-use ringfence_policy::{Policy, Resolved};
+use ringfence_policy::{AllowRule, Policy, Resolved, Sourced};
 use ringfence_sandbox::{self as sandbox, Intercept, ProxyUser, Running, SpawnError, Trust};
 use ringfence_sys::{self as sys, Errno};
 use rustix::process::Resource;
 use sha2::{Digest as _, Sha256};
 
+use crate::asking::Asking;
 use crate::run::RunError;
 use crate::secrets::{HostVault, SecretSettings, Surroundings, VaultError};
 use crate::trust;
@@ -33,6 +34,8 @@ pub struct EgressRequest {
     pub parents: Option<Parents>,
     /// Where other policies come from while the command runs.
     pub changes: Option<Changes>,
+    /// Who is asked about hosts that no rule allows.
+    pub asking: Option<Asking>,
     /// Where the policy's secrets are looked for.
     pub secrets: SecretSettings,
 }
@@ -103,6 +106,40 @@ struct Prepared<'a> {
 pub(crate) struct Outlet<'a> {
     prepared: Option<Prepared<'a>>,
     service: Option<Service>,
+    in_force: Option<InForce>,
+}
+
+/// The policy of a service, and what was approved on top of it.
+#[derive(Clone)]
+struct InForce {
+    handle: egress::Handle,
+    own: Vec<IpAddr>,
+    state: Arc<Mutex<Standing>>,
+}
+
+struct Standing {
+    policy: Resolved<Policy>,
+    approved: Vec<Sourced<AllowRule>>,
+}
+
+impl InForce {
+    /// Another policy; approvals hold on.
+    fn replace(&self, policy: Resolved<Policy>) {
+        let policy = policy.with_host_addresses(self.own.iter().copied());
+        self.change(|state| state.policy = policy);
+    }
+
+    fn approve(&self, rule: Sourced<AllowRule>) {
+        self.change(|state| state.approved.push(rule));
+    }
+
+    /// One change at a time.
+    fn change(&self, change: impl FnOnce(&mut Standing)) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut state);
+        let policy = state.policy.with_approved(&state.approved);
+        self.handle.replace_policy(Arc::new(policy));
+    }
 }
 
 impl<'a> Prepared<'a> {
@@ -114,6 +151,7 @@ impl<'a> Prepared<'a> {
             placeholders,
             surroundings,
             authority,
+            ask: wanted_ask,
         } = wanted;
         let interception = interception(policy, authority)?;
         let parents = request.parents.map(|find| find()).transpose()?;
@@ -133,6 +171,7 @@ impl<'a> Prepared<'a> {
                 token: request.token,
                 credentials: surroundings.as_ref().map(open_vault).transpose()?,
                 interception,
+                ask: wanted_ask,
             },
             changes: request.changes,
         })
@@ -144,7 +183,7 @@ impl<'a> Prepared<'a> {
         idle: Idle,
         own: Vec<IpAddr>,
         inlets: sandbox::Inlets,
-    ) -> Result<Service, EgressError> {
+    ) -> Result<(Service, InForce), EgressError> {
         let policy = self.policy.clone().with_host_addresses(own.clone());
         let limits = &mut self.settings.limits;
         limits.connections = limits.connections.min(room_for_connections());
@@ -154,21 +193,25 @@ impl<'a> Prepared<'a> {
             names: inlets.names.into_iter().map(name_socket).collect(),
             callers: Some(Box::new(Callers(inlets.callers))),
         };
-        let service = idle.serve(inlets, Arc::new(policy), self.recorder, self.settings);
+        let first = Arc::new(policy.clone());
+        let service = idle.serve(inlets, first, self.recorder, self.settings);
+        let in_force = InForce {
+            handle: service.handle(),
+            own,
+            state: Arc::new(Mutex::new(Standing {
+                policy,
+                approved: Vec::new(),
+            })),
+        };
         if let Some(changes) = self.changes {
-            let handle = service.handle();
-            let follow = move || {
-                changes(&|policy| {
-                    let policy = policy.with_host_addresses(own.iter().copied());
-                    handle.replace_policy(Arc::new(policy));
-                });
-            };
+            let in_force = in_force.clone();
+            let follow = move || changes(&|policy| in_force.replace(policy));
             std::thread::Builder::new()
                 .name("changes".to_owned())
                 .spawn(follow)
                 .map_err(EgressError::Serve)?;
         }
-        Ok(service)
+        Ok((service, in_force))
     }
 }
 
@@ -191,6 +234,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) surroundings: Option<Surroundings>,
     /// Made once the sandbox is: see [`Opening::trust`].
     pub(crate) authority: Option<Arc<Authority>>,
+    /// Where questions about hosts go.
+    pub(crate) ask: Option<Ask>,
 }
 
 impl<'a> Opening<'a> {
@@ -231,6 +276,7 @@ impl<'a> Opening<'a> {
             Ok(prepared) => Self::Ready(Box::new(Outlet {
                 prepared: Some(prepared),
                 service: None,
+                in_force: None,
             })),
             Err(error) => Self::Failed(error.into()),
         };
@@ -282,9 +328,18 @@ impl Outlet<'_> {
         let own = sys::own_addresses().map_err(EgressError::HostAddresses)?;
         let inlets = set_up()?;
         if let Some(prepared) = self.prepared.take() {
-            self.service = Some(prepared.serve(idle, own, inlets)?);
+            let (service, in_force) = prepared.serve(idle, own, inlets)?;
+            (self.service, self.in_force) = (Some(service), Some(in_force));
         }
         Ok(())
+    }
+
+    /// Puts a rule in force besides the policy. When this returns, every later
+    /// connection is judged by it too.
+    pub(crate) fn approve(&self, rule: Sourced<AllowRule>) {
+        if let Some(in_force) = &self.in_force {
+            in_force.approve(rule);
+        }
     }
 
     /// Ends every connection.

@@ -2,6 +2,7 @@
 //! and what this machine can enforce.
 #![forbid(unsafe_code)]
 
+mod asking;
 mod audit_log;
 mod doctor;
 mod egress;
@@ -14,6 +15,7 @@ mod parents;
 mod place;
 mod policy;
 mod project;
+mod project_kinds;
 mod relay;
 mod report;
 mod run;
@@ -24,6 +26,7 @@ mod supervise;
 mod sweeping;
 mod trust;
 
+pub use asking::{Asker, Asking, Permission};
 pub use audit_log::audit_folder;
 pub use doctor::{Check, Finding, Health, examine};
 pub use egress::{Changes, EgressError, EgressRequest, Parents};
@@ -38,7 +41,8 @@ pub use policy::{
     Loaded, MISSING_AUTHORITY, PolicyInputs, PolicyLoadError, Sources, SrtInputs, SrtLoaded,
     SrtRest, authority_files, check_file,
 };
-pub use project::project_kinds;
+pub use project::{Project, ProjectError, RuleChange, RuleEntry, RuleList};
+pub use project_kinds::project_kinds;
 pub use report::{
     AuditReport, Destination, Enforcement, Exit, ExitReason, LimitHitReport, LimitReport, Report,
     report_schema,

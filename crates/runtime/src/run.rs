@@ -5,16 +5,17 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use ringfence_egress::Placeholder;
+use ringfence_egress::{Ask, Placeholder};
 use ringfence_policy::{HomeName, HomeRule, Policy, Resolved};
 use ringfence_sandbox::{
-    Attendant, Command, Cradle, Host, Inlets, Judge, Plan, PlanError, PlanRequest, Running,
-    ServedFrom, SpawnError, Trust, TrustPlan, Weaker, spawn,
+    Attendant, Command, Cradle, Host, Inlets, Intercept, Judge, Plan, PlanError, PlanRequest,
+    Running, ServedFrom, SpawnError, Trust, TrustPlan, Weaker, spawn,
 };
 use ringfence_sys::Errno;
 use rustix::fs::FileType;
 use rustix::net::{AddressFamily, SocketType, sockopt};
 
+use crate::asking::Desk;
 use crate::egress::{EgressError, EgressRequest, Opening, Outlet, Wanted};
 use crate::evidence::{AuditRequest, Evidence, EvidenceError};
 use crate::homes::{HeldHome, Homes, HomesError};
@@ -24,7 +25,7 @@ use crate::relay::Arranged;
 use crate::report::{AuditReport, Report};
 use crate::secrets::{Surroundings, WritablePlaces};
 use crate::stand_in::{StandInError, StandIns};
-use crate::supervise::Supervisor;
+use crate::supervise::{Served, Supervisor};
 use crate::sweeping::{Due, SweepError, sweep_after_others};
 use crate::trust::HostCertificates;
 
@@ -117,6 +118,9 @@ pub enum RunError {
     /// `--tty` without a terminal.
     #[error("there is no terminal to show the command's own on")]
     NoTerminal,
+    /// Nobody can be asked about hosts where there is no network.
+    #[error("there is nothing to ask about: the policy leaves nothing but loopback")]
+    NothingToAsk,
     /// The supervisor cannot work.
     #[error("cannot supervise the sandbox: {0}")]
     Supervise(Errno),
@@ -137,6 +141,7 @@ impl RunError {
             Self::StreamIsSocket { .. } => "stream-is-socket",
             Self::StreamClosed { .. } => "stream-closed",
             Self::NoTerminal => "no-terminal",
+            Self::NothingToAsk => "nothing-to-ask",
             Self::Supervise(_) => "supervisor-failed",
         }
     }
@@ -169,6 +174,7 @@ impl RunError {
             Self::StreamIsSocket { .. } => "put a pipe in between: cat | ringfence run … | cat",
             Self::StreamClosed { .. } => "redirect it to or from /dev/null",
             Self::NoTerminal => "run it from a terminal, or without --tty",
+            Self::NothingToAsk => "leave --ask out, or `mode: deny` out of the policy",
             Self::Supervise(_) => "see what this machine can enforce: ringfence doctor",
         }
     }
@@ -178,8 +184,9 @@ impl RunError {
 const NOT_STARTED: &str = "not-started";
 
 /// Runs the command to its end.
-pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
+pub fn run(mut request: RunRequest<'_>) -> Result<Report, RunError> {
     let started = Instant::now();
+    let (mut desk, ask) = desk(&mut request)?.unzip();
     let judge = Judge::choose(request.weaker);
     let arranged = arranged(&request, judge)?;
     // Until the run is over: no other may change it meanwhile.
@@ -245,6 +252,7 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
                 &request.working_folder,
             ),
             authority: None,
+            ask,
         }),
         evidence: &evidence,
         begun: None,
@@ -257,7 +265,11 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
             return Err(error);
         }
     };
-    let end = supervisor.attend(&running, arranged.outside, &evidence, outlet.as_deref_mut());
+    let served = Served {
+        outlet: outlet.as_deref_mut(),
+        desk: desk.as_mut(),
+    };
+    let end = supervisor.attend(&running, arranged.outside, &evidence, served);
     if let Some(outlet) = outlet {
         outlet.close();
     }
@@ -274,6 +286,9 @@ pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
     end.note_swept(&swept_before);
     end.note_swept(&due.map(Due::sweep).unwrap_or_default());
     let duration = started.elapsed();
+    if let Some(desk) = desk {
+        desk.close();
+    }
     ringfence_sys::give_way();
     let mut report = end.report(
         words,
@@ -316,6 +331,21 @@ fn kept_home(request: &RunRequest<'_>, judge: Judge) -> Result<Option<HeldHome>,
         .unwrap_or_else(|| HomeName::of_project(project));
     let homes = Homes::new(request.homes.clone());
     Ok(Some(homes.take(&name, project)?))
+}
+
+/// Where questions about hosts are put, if anybody is to be asked.
+fn desk(request: &mut RunRequest<'_>) -> Result<Option<(Desk, Ask)>, RunError> {
+    let Some(asking) = request.egress.asking.take() else {
+        return Ok(None);
+    };
+    if request.policy.network_is_absent() {
+        return Err(RunError::NothingToAsk);
+    }
+    // What is refused now may be allowed later.
+    request.egress.intercept = Intercept::Always;
+    let opened = Desk::open(asking);
+    let errno = |error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+    opened.map(Some).map_err(errno).map_err(RunError::Supervise)
 }
 
 /// The standard streams, as the policy and the judge of calls have them.

@@ -9,6 +9,9 @@ use ringfence_sys::{Errno, SignalQueue};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::Signal;
 
+use ringfence_egress::Answer;
+
+use crate::asking::{Desk, Granted};
 use crate::egress::Outlet;
 use crate::end::{End, Forced};
 use crate::evidence::Evidence;
@@ -62,7 +65,7 @@ impl Supervisor {
         running: &Running,
         ours: Outside,
         evidence: &Evidence,
-        outlet: Option<&mut Outlet<'_>>,
+        served: Served<'_, '_>,
     ) -> Result<End, RunError> {
         let (input, output, error) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
         let user = [input.as_fd(), output.as_fd(), error.as_fd()];
@@ -74,7 +77,8 @@ impl Supervisor {
         Watch {
             running,
             evidence,
-            outlet,
+            outlet: served.outlet,
+            desk: served.desk,
             retry: None,
             failed: None,
             signals: self.signals,
@@ -86,6 +90,14 @@ impl Supervisor {
         }
         .run()
     }
+}
+
+/// What a sandbox is served with from outside.
+pub(crate) struct Served<'a, 'b> {
+    /// The way out, if there is one.
+    pub(crate) outlet: Option<&'a mut Outlet<'b>>,
+    /// Who is asked about hosts, if anybody is.
+    pub(crate) desk: Option<&'a mut Desk>,
 }
 
 /// How far the end has been forced.
@@ -106,6 +118,8 @@ struct Watch<'a, 'b> {
     evidence: &'a Evidence,
     /// The way out, if there is one.
     outlet: Option<&'a mut Outlet<'b>>,
+    /// Who is asked about hosts, if anybody is.
+    desk: Option<&'a mut Desk>,
     /// When it is tried again to open it.
     retry: Option<Retry>,
     /// Why everything is being ended, if that is an error of ours.
@@ -156,6 +170,7 @@ impl Watch<'_, '_> {
             self.take_signals();
             self.look_at_limits();
             self.try_network_again();
+            self.ask();
             self.keep_time();
             self.settle();
         }
@@ -171,6 +186,9 @@ impl Watch<'_, '_> {
     /// The last of everything, while the init ends beside us, which needs the
     /// kernel's threads for that.
     fn finish(mut self) -> End {
+        if let Some(desk) = &mut self.desk {
+            desk.withdraw();
+        }
         // Whoever reads the output may take long.
         self.record_last_calls();
         ringfence_sys::give_way();
@@ -323,11 +341,21 @@ impl Watch<'_, '_> {
             PollFd::from_borrowed_fd(running.events(), PollFlags::IN),
             PollFd::new(&self.signals, PollFlags::IN),
         ];
-        fds.extend(self.relay.iter().flat_map(Relay::poll_fds));
+        let desk = self.desk.as_deref();
+        // While somebody is asked, the terminal is ours.
+        let asked = desk.filter(|desk| desk.is_asking());
+        let relay = self.relay.as_ref().filter(|_| asked.is_none());
+        fds.extend(relay.into_iter().flat_map(Relay::poll_fds));
         let relayed = 2..fds.len();
+        let desk_fds = desk
+            .map(Desk::bell)
+            .into_iter()
+            .chain(asked.map(Desk::input));
+        fds.extend(desk_fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let at_desk = relayed.end..fds.len();
         let seen = running.observations_fd();
         fds.extend(seen.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-        let calls = relayed.end;
+        let calls = at_desk.end;
         let questions = fds.len();
         if self.is_offline() {
             let asked = running.questions();
@@ -338,6 +366,7 @@ impl Watch<'_, '_> {
             self.next_check,
             self.settles,
             self.retry.map(|retry| retry.at),
+            desk.and_then(Desk::deadline),
         ]
         .into_iter()
         .flatten()
@@ -359,13 +388,49 @@ impl Watch<'_, '_> {
         let has_calls = fds.get(calls).is_some_and(is_ready);
         let is_asked = fds[questions..].iter().any(is_ready);
         let ready: Vec<bool> = fds[relayed].iter().map(is_ready).collect();
+        let rings = fds[at_desk.clone()].first().is_some_and(is_ready);
+        let is_answered = fds[at_desk].get(1).is_some_and(is_ready);
         if let Some(relay) = &mut self.relay {
             relay.pump(&ready);
         }
         if is_asked {
             self.open_network(Instant::now() + PATIENCE);
         }
+        self.attend_to_desk(rings, is_answered);
         Ok(has_calls)
+    }
+
+    fn attend_to_desk(&mut self, rings: bool, is_answered: bool) {
+        let Some(desk) = &mut self.desk else { return };
+        if rings {
+            desk.receive();
+        }
+        if !is_answered {
+            return;
+        }
+        if let Granted::ForRun(rule, question) = desk.take_answer() {
+            if let Some(outlet) = &self.outlet {
+                outlet.approve(*rule);
+            }
+            question.answer(Answer::Changed);
+        }
+    }
+
+    /// Puts the next question, for which the terminal is taken from the
+    /// command, or gives it back.
+    fn ask(&mut self) {
+        let Some(desk) = &mut self.desk else { return };
+        desk.keep_time();
+        if desk.has_more() {
+            if let Some(relay) = &mut self.relay {
+                relay.suspend();
+            }
+            desk.put_next();
+        } else if !desk.is_asking()
+            && let Some(relay) = &mut self.relay
+        {
+            let _ = relay.resume();
+        }
     }
 
     /// Reads what the init says. True when the sandbox has ended.
@@ -475,6 +540,12 @@ impl Watch<'_, '_> {
                     relay.resize();
                 }
                 continue;
+            }
+            // The interrupt key, at a question, is a no as well.
+            if number == Signal::INT.as_raw()
+                && let Some(desk) = &mut self.desk
+            {
+                desk.withdraw();
             }
             if number == Signal::CONT.as_raw()
                 && let Some(relay) = &mut self.relay

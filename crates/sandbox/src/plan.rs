@@ -271,6 +271,11 @@ impl Plan {
             .map(proxy::variables)
             .unwrap_or_default();
         variables.extend(request.certificates);
+        let is_hopeless =
+            policy.network_is_closed() && request.intercept == Intercept::UnlessAbsent;
+        if network.is_intercepted() && is_hopeless {
+            variables.extend(proxy::variables_of_hopeless());
+        }
         if trust.is_some() {
             trust::tell(&mut variables);
         }

@@ -46,6 +46,9 @@ const HTTP_VARIABLES: [&str; 10] = [
     "DOCKER_HTTP_PROXY",
     "DOCKER_HTTPS_PROXY",
 ];
+/// Where nothing will ever be allowed: pip takes a proxy's refusal for a
+/// mishap, and asks five more times over eight seconds.
+const NO_SECOND_TRY: [(&str, &str); 1] = [("PIP_RETRIES", "0")];
 const SOCKS_VARIABLES: [&str; 2] = ["FTP_PROXY", "ftp_proxy"];
 
 /// The variables and their values.
@@ -87,6 +90,13 @@ pub(crate) fn variables(user: ProxyUser) -> Vec<(&'static str, String)> {
         ProxyUser::None => variables.push(("JAVA_TOOL_OPTIONS", java_options())),
     }
     variables
+}
+
+/// For clients that ask again whatever the answer was.
+pub(crate) fn variables_of_hopeless() -> impl Iterator<Item = (&'static str, String)> {
+    NO_SECOND_TRY
+        .into_iter()
+        .map(|(name, value)| (name, value.to_owned()))
 }
 
 fn java_options() -> String {

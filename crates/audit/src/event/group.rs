@@ -55,7 +55,7 @@ pub struct Group {
     /// The name that the clients used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostText>,
-    /// The address, where no name was used.
+    /// The address, where no name was used, or for which the name was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<IpAddr>,
     /// The port.
@@ -102,7 +102,7 @@ impl Group {
         Self {
             via: Some(decided.via),
             host: decided.host.clone(),
-            address: decided.address.filter(|_| decided.host.is_none()),
+            address: decided.address.filter(|_| is_about_address(decided)),
             port: Some(decided.port),
             reason: Some(decided.reason.clone()),
             rule: decided.rule.clone(),
@@ -203,6 +203,11 @@ impl Group {
             (None, None) => Some(format!(":{port}")),
         }
     }
+}
+
+/// A name is refused for an address that it has, or by itself.
+fn is_about_address(decided: &Decided) -> bool {
+    decided.host.is_none() || decided.verdict == Verdict::Refused
 }
 
 /// Everything up to the last slash.

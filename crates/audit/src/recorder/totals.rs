@@ -57,8 +57,8 @@ impl Totals {
     }
 
     /// What was refused: `look-up` and the name, or `connect`, the destination as `host:port`, and as the
-    /// rule the code of the reason, followed by `: ` and the rule if there is
-    /// one.
+    /// rule the code of the reason, followed by `: ` and the rule, or the address
+    /// that the name was refused for, if there is one.
     pub fn refusals(&self) -> &Refusals {
         &self.refusals
     }
@@ -111,8 +111,10 @@ impl Totals {
 
 fn why(group: &Group) -> String {
     let reason = group.reason.as_ref().map_or("", |reason| reason.as_str());
-    match &group.rule {
-        Some(rule) => format!("{reason}: {rule}"),
-        None => reason.to_owned(),
+    let address = group.address.filter(|_| group.host.is_some());
+    match (&group.rule, address) {
+        (Some(rule), _) => format!("{reason}: {rule}"),
+        (None, Some(address)) => format!("{reason}: {address}"),
+        (None, None) => reason.to_owned(),
     }
 }

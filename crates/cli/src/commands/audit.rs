@@ -78,7 +78,7 @@ fn ending(done: Result<(), Failure>, json: bool) -> ExitCode {
 }
 
 /// The run that begins like `wanted`; the last one where none is named.
-fn find_run(folder: &Path, wanted: Option<&RunPrefix>) -> Result<RunSummary, Failure> {
+pub(crate) fn find_run(folder: &Path, wanted: Option<&RunPrefix>) -> Result<RunSummary, Failure> {
     let mut fitting = runs(folder)?;
     let Some(wanted) = wanted else {
         return fitting.pop().ok_or_else(|| {

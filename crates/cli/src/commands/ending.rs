@@ -2,6 +2,8 @@
 
 mod presets;
 
+use std::net::SocketAddr;
+
 use ringfence_audit::{Refusal, RefusalKind, amount};
 use ringfence_policy::Reason;
 use ringfence_runtime::{ExitReason, Report};
@@ -16,12 +18,35 @@ const LIFTED_BY_AN_ENTRY: [Reason; 3] = [
     Reason::PortNotAllowed,
 ];
 
+/// Reasons that an entry for the very address and port lifts.
+const LIFTED_BY_THE_ADDRESS: [Reason; 4] = [
+    Reason::PrivateAddress,
+    Reason::LinkLocalAddress,
+    Reason::ReservedAddress,
+    Reason::HostOwnAddress,
+];
+
+/// Reasons that a port of the host's own loopback lifts.
+const LIFTED_BY_HOST_PORT: [Reason; 2] = [Reason::HostPortNotAllowed, Reason::LoopbackAddress];
+
 /// What the sandbox refuses connections with that has no network at all.
 const CLOSED: &str = "network is closed";
 
-/// Reasons of connections that are looked into which nothing in a policy lifts,
-/// and what to do about them.
-const REMEDIES: [(&[&str], &str); 3] = [
+/// Reasons that no rule lifts, or not alone, and what to do about them.
+const REMEDIES: [(&[&str], &str); 6] = [
+    (
+        &["unresolved"],
+        "a host that is allowed has no address: check its spelling, and what this machine's own \
+         name server says",
+    ),
+    (
+        &["unreachable"],
+        "a host that is allowed does not answer: check its port, and that this machine reaches it",
+    ),
+    (
+        &["loopback-address", "host-port-not-allowed"],
+        "the host's own loopback is host.ringfence.internal inside, on the ports of --host-port",
+    ),
     (
         &["client-distrusts", "client-hung-up"],
         "the client did not take the sandbox's certificate: have it read the file in $SSL_CERT_FILE, \
@@ -52,6 +77,8 @@ pub(crate) struct Advice {
     pub(crate) host: fn(&str) -> String,
     /// How to name a preset, where one can be.
     pub(crate) preset: Option<fn(&str) -> String>,
+    /// How to allow a port of the host's own loopback.
+    pub(crate) host_port: fn(&str) -> String,
 }
 
 impl Advice {
@@ -63,9 +90,31 @@ impl Advice {
             let rule = format!("filesystem: {{write: {{unprotect: [\"{name}\"]}}}}");
             format!("{rule}  {}", self.rules)
         };
-        let entry = || (self.host)(&output::printable(&refusal.subject));
-        name.map(unprotect)
-            .or_else(|| is_lifted_by_an_entry(refusal).then(entry))
+        name.map(unprotect).or_else(|| self.opening(refusal))
+    }
+
+    /// What would let a connection out, where an entry does.
+    fn opening(&self, refusal: &Refusal) -> Option<String> {
+        if refusal.kind != RefusalKind::Network || refusal.operation != "connect" {
+            return None;
+        }
+        let (code, detail) = match refusal.rule.split_once(": ") {
+            Some((code, detail)) => (code, Some(detail)),
+            None => (refusal.rule.as_str(), None),
+        };
+        let is_among = |reasons: &[Reason]| reasons.iter().any(|reason| reason.code() == code);
+        let port = refusal.subject.rsplit_once(':').map(|(_, port)| port);
+        if is_among(&LIFTED_BY_AN_ENTRY) {
+            Some((self.host)(&output::printable(&refusal.subject)))
+        } else if is_among(&LIFTED_BY_THE_ADDRESS) {
+            let named = detail.and_then(|address| endpoint(address, port?));
+            let entry = named.unwrap_or_else(|| refusal.subject.clone());
+            Some((self.host)(&output::printable(&entry)))
+        } else if is_among(&LIFTED_BY_HOST_PORT) {
+            port.map(self.host_port)
+        } else {
+            None
+        }
     }
 
     /// The lines that would lift what `report` tells: presets first, then what
@@ -99,6 +148,12 @@ fn is_lifted_by_an_entry(refusal: &Refusal) -> bool {
     refusal.kind == RefusalKind::Network
         && refusal.operation == "connect"
         && reasons.any(|reason| code == reason.code())
+}
+
+/// An address with a port; `None` for what is no address.
+fn endpoint(address: &str, port: &str) -> Option<String> {
+    let socket = SocketAddr::new(address.parse().ok()?, port.parse().ok()?);
+    Some(socket.to_string())
 }
 
 /// Says why a command did not start, or was ended.
@@ -223,6 +278,60 @@ fn remedies(refusals: &[Refusal]) -> impl Iterator<Item = &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ADVICE: Advice = Advice {
+        preset: None,
+        everything: "",
+        rules: "",
+        host: |host| format!("--allow {host}"),
+        host_port: |port| format!("--host-port {port}"),
+    };
+
+    #[test]
+    fn what_would_let_a_connection_out_is_told() {
+        let told = |subject: &str, rule: &str| {
+            ADVICE.against(&Refusal {
+                kind: RefusalKind::Network,
+                operation: "connect".to_owned(),
+                subject: subject.to_owned(),
+                rule: rule.to_owned(),
+                count: 1,
+            })
+        };
+        for (subject, rule, expected) in [
+            ("a.test:443", "not-in-allowlist", Some("--allow a.test:443")),
+            (
+                "db.test:5432",
+                "private-address: 10.1.2.3",
+                Some("--allow 10.1.2.3:5432"),
+            ),
+            (
+                "db.test:5432",
+                "private-address: fd00::7",
+                Some("--allow [fd00::7]:5432"),
+            ),
+            (
+                "240.0.0.1:80",
+                "reserved-address",
+                Some("--allow 240.0.0.1:80"),
+            ),
+            (
+                "host.ringfence.internal:5432",
+                "host-port-not-allowed",
+                Some("--host-port 5432"),
+            ),
+            (
+                "me.test:80",
+                "loopback-address: 127.0.0.1",
+                Some("--host-port 80"),
+            ),
+            ("m.test:80", "metadata-address: 169.254.169.254", None),
+            ("a.test:443", "ceiling", None),
+            ("a.test:443", "unresolved", None),
+        ] {
+            assert_eq!(told(subject, rule).as_deref(), expected, "{subject} {rule}");
+        }
+    }
 
     #[test]
     fn a_remedy_is_told_once() {

@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use ringfence_policy::srt_settings::SrtParentProxy;
 use ringfence_runtime::{
-    AuditRequest, EgressRequest, Parents, Report, RunError, RunRequest, SecretSettings, Terminal,
-    examine, parent_proxies, run,
+    Asking, AuditRequest, EgressRequest, Parents, Report, RunError, RunRequest, SecretSettings,
+    Terminal, examine, parent_proxies, run,
 };
 use ringfence_sandbox::{Cradle, SpawnError, Weaker};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
+use super::asking::TerminalAsker;
 use super::ending::{Advice, explain_start_failure, show_limits, show_reduced, show_refusals};
 use super::scope::{ScopeArgs, variable};
 use super::secret::passphrase::asking;
@@ -40,6 +41,7 @@ const ADVICE: Advice = Advice {
     rules: "in a file given with --policy",
     host: allow_flag,
     preset: Some(|name| format!("--preset {name}")),
+    host_port: |port| format!("--host-port {port}"),
 };
 
 /// A shell would take the brackets of an IPv6 address for a pattern.
@@ -67,6 +69,9 @@ pub(crate) struct RunArgs {
     /// Read the passphrase of the secret store from this descriptor
     #[arg(long, value_name = "N", value_parser = descriptor::number)]
     passphrase_fd: Option<i32>,
+    /// Ask on the terminal about each host that no rule allows, while the command waits for up to 30 seconds
+    #[arg(long, conflicts_with = "no_network")]
+    ask: bool,
     /// Print nothing about what was refused
     #[arg(long)]
     quiet: bool,
@@ -144,6 +149,7 @@ pub(crate) fn main(arguments: RunArgs, cradle: Option<Cradle>) -> ExitCode {
 fn start(arguments: RunArgs, cradle: Option<Cradle>) -> Result<Report, Failure> {
     let passphrase = asking(arguments.passphrase_fd);
     let cradle = cradle.unwrap_or_else(Cradle::prepare);
+    let asker = arguments.ask.then(TerminalAsker::open).transpose()?;
     let scope = arguments.scope.resolve()?;
     let record = arguments.report.as_deref();
     let record = record
@@ -154,6 +160,7 @@ fn start(arguments: RunArgs, cradle: Option<Cradle>) -> Result<Report, Failure> 
             output::tell!("ringfence: {}", output::printable(remark));
         }
     }
+    let project = scope.here.project();
     let report = run(RunRequest {
         policy: &scope.policy,
         host: &scope.here.host,
@@ -176,6 +183,10 @@ fn start(arguments: RunArgs, cradle: Option<Cradle>) -> Result<Report, Failure> 
         },
         egress: EgressRequest {
             parents: Some(find_parents(scope.parents)),
+            asking: asker.map(|asker| Asking {
+                asker: Box::new(asker),
+                project,
+            }),
             secrets: SecretSettings {
                 store: scope.here.secret_folder,
                 passphrase: Some(passphrase),

@@ -9,9 +9,9 @@ use ringfence_policy::{
     AuditLevel, Credential, FlagLayer, GuardMode, Layer, PathContext, Policy, Resolved, Sourced,
 };
 use ringfence_runtime::{
-    Approvals, KitInputs, KitReference, KitSetup, PolicyInputs, Sources, WORKING_FOLDER_FILE,
-    approvals_folder, audit_folder, authority_files, guard_folder, homes_folder, kit_cache_folder,
-    secret_folder, working_folder_layer,
+    Approvals, KitInputs, KitReference, KitSetup, PolicyInputs, Project, Sources,
+    WORKING_FOLDER_FILE, approvals_folder, audit_folder, authority_files, guard_folder,
+    homes_folder, kit_cache_folder, secret_folder, working_folder_layer,
 };
 use ringfence_sandbox::Host;
 
@@ -35,7 +35,7 @@ pub(crate) struct ScopeArgs {
     /// A policy that only narrows
     #[arg(long, value_name = "FILE")]
     ceiling: Option<PathBuf>,
-    /// Allow a host, such as api.example.org or *.example.org:8443
+    /// Allow a host or a block of addresses, such as *.example.org:8443 or 10.1.0.0/16:5432
     #[arg(long, value_name = "HOST")]
     allow: Vec<String>,
     /// Allow what a tool or an agent needs: node, python, claude, …; see ringfence preset list (may be given several times)
@@ -44,6 +44,9 @@ pub(crate) struct ScopeArgs {
     /// Deny a host or a block of addresses, whatever else allows it
     #[arg(long, value_name = "HOST")]
     deny: Vec<String>,
+    /// Let this port of the host's own loopback be reached, as host.ringfence.internal (may be given several times)
+    #[arg(long, value_name = "PORT")]
+    host_port: Vec<String>,
     /// Trust the servers of another authority too: a PEM file (may be given several times)
     #[arg(long, value_name = "FILE")]
     authority: Vec<String>,
@@ -56,7 +59,7 @@ pub(crate) struct ScopeArgs {
     /// Let a kit or a file of the working folder use this service's secret in this run
     #[arg(long, value_name = "SERVICE")]
     approve: Vec<String>,
-    /// Close the network, whatever else opens it
+    /// Leave nothing but loopback, whatever else opens the network; what is refused has no names then
     #[arg(long)]
     no_network: bool,
     /// Show a place that would be hidden
@@ -187,6 +190,15 @@ impl Here {
         }
     }
 
+    /// The working folder, as one whose rules may be changed.
+    pub(crate) fn project(&self) -> Project {
+        Project {
+            folder: self.working_folder.clone(),
+            paths: self.sources().paths,
+            approvals: self.approvals_folder.clone(),
+        }
+    }
+
     /// Our own folders, which no command may read or write, there or not.
     pub(crate) fn own_folders(&self) -> [&Path; 5] {
         [
@@ -310,6 +322,7 @@ impl ScopeArgs {
                 allow: self.allow,
                 preset: self.preset,
                 deny: self.deny,
+                host_port: self.host_port,
                 authority: self.authority,
                 no_network: self.no_network,
                 read: self.read,

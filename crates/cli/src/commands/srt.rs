@@ -44,6 +44,7 @@ const ADVICE: Advice = Advice {
     rules: "in a file that RINGFENCE_POLICY names",
     host: |host| format!("{host:?} in network.allowedDomains of the settings"),
     preset: None,
+    host_port: |port| format!("\"localhost:{port}\" in network.allowedDomains of the settings"),
 };
 
 /// Runs it; `words` start with the program's name.
@@ -131,6 +132,7 @@ fn run_command(
         setup: None,
         cradle,
         egress: EgressRequest {
+            asking: None,
             intercept: Intercept::Always,
             proxy_user: ProxyUser::Named {
                 name: user_name(command),

@@ -275,9 +275,13 @@ fn g10_where_no_namespace_can_be_entered_nothing_runs_with_a_network() {
             .folder(folder.path())
             .run()
     };
-    let refused = run(&OPEN).expect_code(125);
-    assert!(refused.stderr.contains("setns"), "{}", refused.stderr);
-    assert!(!folder.has("ran"));
-    run(&[]).expect_code(0);
+    for flags in [&OPEN[..], &[]] {
+        let refused = run(flags).expect_code(125);
+        for part in ["setns", "--no-network"] {
+            assert!(refused.stderr.contains(part), "{}", refused.stderr);
+        }
+        assert!(!folder.has("ran"));
+    }
+    run(&["--no-network"]).expect_code(0);
     assert!(folder.has("ran"));
 }

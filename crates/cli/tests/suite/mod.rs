@@ -1,10 +1,12 @@
 //! One file per promise.
 
 mod arena;
+mod asking;
 mod audit;
 mod audit_commands;
 mod bad_input;
 mod clients;
+mod closed_network;
 mod credentials;
 mod doctor;
 mod egress_attacks;

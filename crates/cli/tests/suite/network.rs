@@ -63,7 +63,7 @@ fn g1_other_machines_are_unreachable_and_said_to_be() {
     for ip in ELSEWHERE {
         for kind in ["tcp", "udp", "fast-open"] {
             let attack = format!("./attack {kind} {ip} 443");
-            let outcome = refused(&attack, arena.inside(&attack));
+            let outcome = refused(&attack, arena.inside_with(&["--no-network"], &attack));
             assert!(
                 ["ENETUNREACH\n", "EINVAL\n"].contains(&outcome.stdout.as_str()),
                 "{attack}: {}",
@@ -71,7 +71,7 @@ fn g1_other_machines_are_unreachable_and_said_to_be() {
             );
         }
     }
-    let outcome = arena.inside("./attack tcp 192.0.2.7 443");
+    let outcome = arena.inside_with(&["--no-network"], "./attack tcp 192.0.2.7 443");
     assert!(
         outcome.stderr.contains("192.0.2.7:443") && outcome.stderr.contains("network is closed"),
         "{}",

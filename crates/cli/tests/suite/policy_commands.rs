@@ -203,7 +203,7 @@ fn check_needs_a_file() {
 fn explain_refuses_by_default_and_says_what_to_add() {
     let folder = Folder::new();
     let outcome = policy(&folder, &["explain", "api.example.org"]).expect_code(REFUSED);
-    for part in ["refused", "network-closed", "--allow api.example.org:443"] {
+    for part in ["refused", "not-in-allowlist", "--allow api.example.org:443"] {
         assert!(
             outcome.stdout.contains(part),
             "no {part} in {}",

@@ -339,7 +339,7 @@ fn g4_certificates_that_a_policy_trusts_cannot_be_changed_inside() {
         let (outcome, is_unchanged) = run(&[], script);
         outcome.expect_code(0);
         assert!(!is_unchanged, "{script} changes nothing");
-        let (outcome, is_unchanged) = run(&["--authority", "link.pem"], script);
+        let (outcome, is_unchanged) = run(&["--no-network", "--authority", "link.pem"], script);
         assert_ne!(outcome.code(), 0, "{script}");
         assert_ne!(outcome.code(), 125, "{script}: {}", outcome.stderr);
         assert!(is_unchanged, "{script}: {}", outcome.stderr);

@@ -46,6 +46,14 @@ impl OpenError {
         }
     }
 
+    /// Why what is allowed leads nowhere, as a stable code.
+    pub(super) fn failure(&self) -> Option<&'static str> {
+        match self {
+            Self::Refused(_) => None,
+            _ => Some(self.close_reason().as_str()),
+        }
+    }
+
     pub(super) fn close_reason(&self) -> CloseReason {
         match self {
             Self::Refused(_) => CloseReason::Refused,

@@ -167,6 +167,7 @@ fn preset_line(name: &HostName, port: u16) -> Option<Suggestion> {
 
 fn host_port_lines(port: u16) -> Vec<Suggestion> {
     vec![
+        line(SuggestionFormat::Flag, "", format!("--host-port {port}")),
         line(
             SuggestionFormat::Yaml,
             "network.hostPorts",

@@ -26,19 +26,11 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Parses an entry. IPv6 stands in brackets, because `::1` could end in a port. A block is
-    /// taken in our own deny lists only; allow lists say `{cidr: ...}`.
+    /// Parses an entry. IPv6 stands in brackets, because `::1` could end in a port; a block, which
+    /// our own lists take, needs none.
     pub fn parse(text: &str, dialect: Dialect, side: Side) -> Result<Self, EntryError> {
-        if dialect == Dialect::Native
-            && side == Side::Deny
-            && text.contains('/')
-            && !text.contains("://")
-        {
-            let block = Cidr::parse(text)?;
-            return Ok(Self {
-                destination: Destination::Block(block),
-                port: None,
-            });
+        if dialect == Dialect::Native && is_block(text) {
+            return Self::parse_block(text, side);
         }
         if text.matches(':').count() > 1 && !text.starts_with('[') && !text.contains("://") {
             return Err(EntryError::BareV6(text.to_owned()));
@@ -46,6 +38,26 @@ impl Endpoint {
         let (host, port) = split_port(text)?;
         let destination = destination(host, dialect, side)?;
         Ok(Self { destination, port })
+    }
+
+    /// `10.1.0.0/16`, `10.1.0.0/16:5432` or `fd00::/8:5432`.
+    fn parse_block(text: &str, side: Side) -> Result<Self, EntryError> {
+        let port_at = text.find('/').and_then(|slash| {
+            let colon = text[slash..].find(':')?;
+            Some(slash + colon)
+        });
+        let (block, port) = match port_at {
+            Some(at) => (&text[..at], Some(port_of(text, &text[at + 1..])?)),
+            None => (text, None),
+        };
+        let block = Cidr::parse(block)?;
+        if side == Side::Allow && block.net().prefix_len() == 0 {
+            return Err(PatternError::TooBroad(text.to_owned()).into());
+        }
+        Ok(Self {
+            destination: Destination::Block(block),
+            port,
+        })
     }
 
     /// The allow rule this entry stands for in `dialect`: no port is 80 and 443 in ours, any port
@@ -80,6 +92,19 @@ fn reach(destination: &Destination, dialect: Dialect) -> Reach {
     }
 }
 
+/// An address and the length of a prefix; a path below a name is none.
+fn is_block(text: &str) -> bool {
+    let address = text.split_once('/').map(|(address, _)| address);
+    address.is_some_and(|address| address.parse::<std::net::IpAddr>().is_ok())
+}
+
+fn port_of(entry: &str, port: &str) -> Result<Port, EntryError> {
+    port.parse().map_err(|source| EntryError::Port {
+        entry: entry.to_owned(),
+        source,
+    })
+}
+
 /// Splits at the last colon outside brackets.
 fn split_port(text: &str) -> Result<(&str, Option<Port>), EntryError> {
     let after_bracket = text.rfind(']').map_or(0, |at| at + 1);
@@ -87,11 +112,7 @@ fn split_port(text: &str) -> Result<(&str, Option<Port>), EntryError> {
         Some((rest, port)) if !text.contains("://") => (&text[..after_bracket + rest.len()], port),
         _ => return Ok((text, None)),
     };
-    let port = port.parse().map_err(|source| EntryError::Port {
-        entry: text.to_owned(),
-        source,
-    })?;
-    Ok((host, Some(port)))
+    Ok((host, Some(port_of(text, port)?)))
 }
 
 fn destination(host: &str, dialect: Dialect, side: Side) -> Result<Destination, EntryError> {
@@ -249,9 +270,32 @@ mod tests {
             assert!(deny(text).is_err(), "{text}");
         }
         assert_eq!(
-            allow("10.0.0.0/8", Dialect::Native).unwrap_err().code(),
-            "pattern-path"
+            deny("10.9.0.0/16:5432").unwrap(),
+            "10.9.0.0/16:5432",
+            "a block with a port"
         );
+        assert_eq!(
+            allow("10.1.0.0/16", Dialect::Native).unwrap(),
+            "10.1.0.0/16:80,443"
+        );
+        assert_eq!(
+            allow("10.1.0.0/16:5432", Dialect::Native).unwrap(),
+            "10.1.0.0/16:5432"
+        );
+        assert_eq!(
+            allow("fd00::/8:5432", Dialect::Native).unwrap(),
+            "fd00::/8:5432"
+        );
+        for (text, code) in [
+            ("0.0.0.0/0", "pattern-too-broad"),
+            ("::/0", "pattern-too-broad"),
+            ("10.1.0.0/16:0", "malformed-port"),
+            ("10.1.0.0/16:", "malformed-port"),
+            ("example.org/8", "pattern-path"),
+        ] {
+            let refused = allow(text, Dialect::Native).unwrap_err();
+            assert_eq!(refused.code(), code, "{text}");
+        }
         assert_eq!(
             allow("*.com", Dialect::Native).unwrap_err().code(),
             "pattern-too-broad"

@@ -21,7 +21,7 @@ use crate::rule::NetworkMode;
 /// What was typed, before it means anything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FlagLayer {
-    /// `--allow HOST[:PORT]`.
+    /// `--allow HOST[:PORT]` or a block.
     pub allow: Vec<String>,
     /// `--preset NAME`.
     pub preset: Vec<String>,
@@ -29,6 +29,8 @@ pub struct FlagLayer {
     pub deny: Vec<String>,
     /// `--authority FILE`: further root certificates for TLS with servers.
     pub authority: Vec<String>,
+    /// `--host-port PORT`: of the host's own loopback.
+    pub host_port: Vec<String>,
     /// `--no-network`.
     pub no_network: bool,
     /// `--read PATH`: shown although hidden.
@@ -94,6 +96,9 @@ impl FlagLayer {
             Dialect::Native,
             &flag("--deny"),
         )?;
+        let host_ports = self.host_port.iter();
+        let host_ports = host_ports.map(|text| sourced(text.parse(), &flag("--host-port")));
+        layer.network.host_ports = stated(host_ports.collect::<Result<Vec<_>, _>>()?);
         layer.network.authorities = stated(files(&self.authority, "--authority", context)?);
         layer.filesystem.read_allow = stated(paths(&self.read, "--read", Form::Glob, context)?);
         layer.filesystem.write_allow =

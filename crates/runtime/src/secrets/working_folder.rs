@@ -145,6 +145,15 @@ impl Candidate {
         }))
     }
 
+    /// What a file of that text would be.
+    pub(crate) fn of_text(path: PathBuf, text: String) -> Self {
+        Self {
+            digest: ContentDigest::of(text.as_bytes()),
+            path,
+            text,
+        }
+    }
+
     /// What is approved: this content in this place.
     pub fn subject(&self) -> Subject {
         Subject::file(&self.path, self.digest)

@@ -19,10 +19,11 @@ const MOST_PORTS: usize = 48;
 /// When connections are led to listeners that somebody outside serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Intercept {
-    /// When the policy allows anything at all.
+    /// Unless the policy wants nothing but loopback. One that allows nothing is
+    /// served as well: its refusals say who was wanted.
     #[default]
-    WhenOpen,
-    /// Also while it allows nothing: it may change, or its refusals be told.
+    UnlessAbsent,
+    /// Also then: the policy may change.
     Always,
 }
 
@@ -58,7 +59,7 @@ impl NetworkPlan {
         intercept: Intercept,
         served_from: ServedFrom,
     ) -> Self {
-        if policy.network_is_closed() && intercept == Intercept::WhenOpen {
+        if policy.network_is_absent() && intercept == Intercept::UnlessAbsent {
             return Self::Closed;
         }
         Self::Intercepted {

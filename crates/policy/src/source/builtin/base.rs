@@ -42,13 +42,13 @@ const PASS: &[&str] = &[
     "VIRTUAL_ENV",
 ];
 
-/// What holds for every run: no network, nothing writable but the private `/tmp` (which needs no
+/// What holds for every run: no destination allowed, nothing writable but the private `/tmp` (which needs no
 /// rule), hidden places, protected names, and the variables above. Profiles and files add to it.
 pub fn base_layer(context: &PathContext) -> Layer {
     let origin = Origin::new(LayerKind::Default, "built-in");
     let mut layer = Layer::empty(origin);
     layer.network = NetworkLayer {
-        mode: Some(layer.sourced(NetworkMode::Deny)),
+        mode: Some(layer.sourced(NetworkMode::Allowlist)),
         ..NetworkLayer::default()
     };
     layer.filesystem = FilesystemLayer {

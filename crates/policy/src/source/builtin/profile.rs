@@ -19,13 +19,13 @@ const MIB: u64 = 1 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Profile {
-    /// Ours: closed network, working folder writable, no limits.
+    /// Ours: no destination allowed, working folder writable, no limits.
     Default,
     /// Open network, working folder writable, no limits. The environment stays filtered.
     Permissive,
     /// Open network, 512 MiB, one core; home hidden, working folder readable and not writable.
     Moderate,
-    /// Closed network, 256 MiB, half a core; only system folders and the working folder are
+    /// No destination allowed, 256 MiB, half a core; only system folders and the working folder are
     /// readable, nothing is writable.
     Restrictive,
 }
@@ -54,7 +54,7 @@ impl Profile {
 pub fn profile_layer(profile: Profile, context: &PathContext) -> Layer {
     let mut layer = Layer::empty(Origin::new(LayerKind::Profile, profile.as_str()));
     let mode = match profile {
-        Profile::Default | Profile::Restrictive => NetworkMode::Deny,
+        Profile::Default | Profile::Restrictive => NetworkMode::Allowlist,
         Profile::Permissive | Profile::Moderate => NetworkMode::Open,
     };
     layer.network.mode = Some(layer.sourced(mode));
@@ -127,12 +127,12 @@ mod tests {
             base: "/home/u/p".into(),
         };
         for (name, mode, writable, memory, scope) in [
-            ("default", NetworkMode::Deny, 1, None, ReadScope::Host),
+            ("default", NetworkMode::Allowlist, 1, None, ReadScope::Host),
             ("permissive", NetworkMode::Open, 1, None, ReadScope::Host),
             ("moderate", NetworkMode::Open, 0, Some(512), ReadScope::Host),
             (
                 "restrictive",
-                NetworkMode::Deny,
+                NetworkMode::Allowlist,
                 0,
                 Some(256),
                 ReadScope::System,

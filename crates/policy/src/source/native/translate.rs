@@ -267,6 +267,9 @@ fn base_rule(rule: &AllowRuleDocument) -> Result<AllowRule, Fault> {
     match (&rule.host, &rule.cidr) {
         (Some(host), None) => {
             let mut endpoint = Endpoint::parse(host, Dialect::Native, Side::Allow)?;
+            if matches!(endpoint.destination, Destination::Block(_)) && host.contains('/') {
+                return Err(Fault::HostOrCidr);
+            }
             if ports.is_some() && endpoint.port.take().is_some() {
                 return Err(PortError::Twice(host.clone()).into());
             }

@@ -76,8 +76,8 @@ fn layered_path(files: &Files, rules: &Filesystem, host: &Host) -> Option<PathBu
     let is_private = files.private.contains(&path.as_path());
     let is_written = files.roots.iter().any(|root| is_within(&path, root));
     let is_worked_in = is_within(&path, &files.working_folder);
-    let is_free = !(is_reserved || is_private || is_written || is_worked_in)
-        && !holds_read_only(files, &path);
+    let is_fenced = is_reserved || is_private || is_written || is_worked_in;
+    let is_free = !(is_fenced || holds_read_only(files, &path));
     (is_folder && is_free && path != Path::new("/")).then_some(path)
 }
 

@@ -527,3 +527,35 @@ fn a_ceiling_and_settings_of_srt_bound_the_home() {
         ),
     );
 }
+
+#[test]
+fn g4_a_pipe_of_the_host_in_the_home_cannot_be_written_to() {
+    use std::io::Read;
+    use std::os::unix::fs::OpenOptionsExt;
+    const NON_BLOCKING: i32 = 0o4000;
+    let place = Place::new();
+    place
+        .outside("mkfifo ~/pipe && mkdir ~/dir && mkfifo ~/dir/pipe")
+        .expect_code(0);
+    let shown = format!("{}/dir", place.home.text());
+    for (name, flags) in [
+        ("pipe", &[][..]),
+        ("dir/pipe", &[]),
+        ("dir/pipe", &["--read", &shown]),
+    ] {
+        let mut options = std::fs::File::options();
+        let options = options.read(true).write(true).custom_flags(NON_BLOCKING);
+        let mut pipe = options.open(place.home.join(name)).unwrap();
+        let attack = format!(
+            "python3 -c 'import os; os.write(os.open(os.path.expanduser(\"~/{name}\"), os.O_RDWR), b\"x\")'"
+        );
+        let mut room = [0];
+        place.outside(&attack).expect_code(0);
+        assert_eq!(pipe.read(&mut room).unwrap(), 1);
+        // It may have a pipe of its own there.
+        place
+            .inside(flags, &format!("{attack}; true"))
+            .expect_code(0);
+        assert!(pipe.read(&mut room).is_err(), "{name} {flags:?}");
+    }
+}

@@ -76,8 +76,22 @@ fn layered_path(files: &Files, rules: &Filesystem, host: &Host) -> Option<PathBu
     let is_private = files.private.contains(&path.as_path());
     let is_written = files.roots.iter().any(|root| is_within(&path, root));
     let is_worked_in = is_within(&path, &files.working_folder);
-    let is_free = !(is_reserved || is_private || is_written || is_worked_in);
+    let is_fenced = is_reserved || is_private || is_written || is_worked_in;
+    let is_free = !(is_fenced || holds_read_only(files, &path));
     (is_folder && is_free && path != Path::new("/")).then_some(path)
+}
+
+/// Whether a directory of the host is shown read-only below the home. Landlock grants writing to
+/// all below a layer, and a read-only mount does not stop a named pipe from being written to.
+fn holds_read_only(files: &Files, home: &Path) -> bool {
+    let is_below = |path: &Path| path != home && is_within(path, home);
+    let mut shown = files.shown.iter().filter(|place| !is_regular(place));
+    let works_below = is_below(&files.working_folder) && !files.is_writable(&files.working_folder);
+    works_below || shown.any(|place| is_below(&place.path))
+}
+
+fn is_regular(place: &Place) -> bool {
+    std::fs::symlink_metadata(&place.path).is_ok_and(|found| found.is_file())
 }
 
 /// A home that the host does not have, where there is nothing of the host to lay it over.

@@ -38,3 +38,49 @@ pub fn approval(target: &Target, port: u16, for_what: &str) -> Option<Sourced<Al
     let origin = Origin::new(LayerKind::Asked, for_what);
     Some(Sourced::new(AllowRule::plain(destination, ports), origin))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{PathContext, read_yaml, resolve};
+
+    fn policy(network: &str, ceiling: Option<&str>) -> Resolved<Policy> {
+        let paths = PathContext {
+            home: "/home/u".into(),
+            base: "/w".into(),
+        };
+        let read = |text: &str, kind| {
+            let origin = Origin::new(kind, "p.yaml");
+            let text = format!("version: 1\nnetwork: {text}\n");
+            read_yaml(&text, &origin, &paths).unwrap()
+        };
+        let layers = vec![read(network, LayerKind::Policy)];
+        let ceiling = ceiling.map(|text| read(text, LayerKind::Ceiling));
+        resolve(layers, ceiling).unwrap()
+    }
+
+    #[test]
+    fn g3_only_what_one_rule_is_missing_for_may_be_approved() {
+        let open = policy("{mode: allowlist}", None);
+        let denied = policy("{mode: allowlist, deny: [a.example.org]}", None);
+        let other_port = policy("{allow: [a.example.org, \"10.1.2.3:80\"]}", None);
+        let closed = policy("{mode: deny}", None);
+        let ceiling = policy("{mode: allowlist}", Some("{allow: [b.example.org]}"));
+        for (policy, host, expected) in [
+            (&open, "a.example.org", true),
+            (&open, "45.0.0.10", true),
+            (&open, "10.1.2.3", false),
+            (&open, "169.254.169.254", false),
+            (&open, "localhost", false),
+            (&open, "host.ringfence.internal", false),
+            (&denied, "a.example.org", false),
+            (&other_port, "a.example.org", true),
+            (&other_port, "10.1.2.3", false),
+            (&closed, "a.example.org", false),
+            (&ceiling, "a.example.org", false),
+        ] {
+            let target = Target::parse(host).unwrap();
+            assert_eq!(may_be_approved(policy, &target, 8443), expected, "{host}");
+        }
+    }
+}

@@ -41,7 +41,7 @@ fn the_line_to_add_is_ready_to_paste() {
     );
     assert_eq!(
         lines("{hostPorts: [1]}", "host.ringfence.internal", 2)[0].1,
-        "- 2"
+        "--host-port 2"
     );
     assert!(
         lines(

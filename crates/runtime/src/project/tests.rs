@@ -75,7 +75,7 @@ fn an_inline_table_is_added_to() {
     std::fs::write(place.file(), text).unwrap();
     place.add(RuleList::Deny, "10.9.0.0/16").unwrap();
     let found = Candidate::read(&place.file()).unwrap().unwrap();
-    assert_eq!(found.asked(&place.project().paths).unwrap().rows.len(), 3);
+    assert_eq!(found.asked(&place.project().paths).unwrap().rows.len(), 2);
 }
 
 #[test]

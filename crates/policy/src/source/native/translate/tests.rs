@@ -150,8 +150,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "p.yaml:4:7",
     ),
     (
-        "version: 1\nnetwork: {allow: [10.0.0.0/8]}\n",
-        "pattern-path",
+        "version: 1\nnetwork: {allow: [0.0.0.0/0]}\n",
+        "pattern-too-broad",
         "p.yaml:2:19",
     ),
     (

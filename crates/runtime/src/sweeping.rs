@@ -18,6 +18,8 @@ use crate::audit_log::state_folder;
 
 /// The most records of other runs that are looked at.
 const MOST_RECORDS: usize = 1000;
+/// How often making a record is tried.
+const MOST_TRIES: usize = 8;
 /// The largest record that is read.
 const LARGEST_RECORD: u64 = 4 << 20;
 
@@ -78,26 +80,33 @@ impl Due {
     /// Looks at what the run left.
     pub(crate) fn sweep(self) -> Vec<Swept> {
         let swept = self.sweeper.sweep(&self.quarantine);
-        let _ = std::fs::remove_file(&self.record);
+        self.drop_record();
         swept
     }
 
-    /// Nothing was run.
+    /// Nothing was run, or it was swept. Directories that are empty then go too.
     pub(crate) fn drop_record(self) {
         let _ = std::fs::remove_file(&self.record);
+        for directory in self.record.ancestors().skip(1).take(2) {
+            let _ = std::fs::remove_dir(directory);
+        }
     }
 }
 
 fn write(folder: &Path, path: &Path, record: &SweepRecord) -> std::io::Result<File> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)?;
-    let mut file = File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
+    let create = || {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+        let mut options = File::options();
+        options.write(true).create_new(true).mode(0o600).open(path)
+    };
+    // Another run may just have removed the directory, which was empty.
+    let is_gone = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+    let mut tries = (0..MOST_TRIES).map(|_| create());
+    let made = tries.find(|made| !made.as_ref().is_err_and(is_gone));
+    let mut file = made.unwrap_or_else(create)?;
     rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
     file.write_all(&serde_json::to_vec(record)?)?;
     Ok(file)

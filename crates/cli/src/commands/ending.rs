@@ -3,6 +3,7 @@
 mod presets;
 
 use std::net::SocketAddr;
+use std::path::Path;
 
 use ringfence_audit::{Refusal, RefusalKind, amount};
 use ringfence_policy::Reason;
@@ -71,8 +72,10 @@ const NESTED: &str = "programs that make their own sandbox cannot do so inside t
 pub(crate) struct Advice {
     /// Where all of them are told.
     pub(crate) everything: &'static str,
-    /// Where a rule of a policy goes.
-    pub(crate) rules: &'static str,
+    /// How to let a protected name be written.
+    pub(crate) unprotect: fn(&str) -> String,
+    /// How to make a directory writable.
+    pub(crate) write: fn(&str) -> String,
     /// How to allow `host:port`.
     pub(crate) host: fn(&str) -> String,
     /// How to name a preset, where one can be.
@@ -84,13 +87,12 @@ pub(crate) struct Advice {
 impl Advice {
     /// What would lift a refusal, where something can.
     fn against(&self, refusal: &Refusal) -> Option<String> {
-        let name = refusal.rule.strip_prefix("protected name ");
-        let unprotect = |name| {
-            let name = output::printable(name);
-            let rule = format!("filesystem: {{write: {{unprotect: [\"{name}\"]}}}}");
-            format!("{rule}  {}", self.rules)
-        };
-        name.map(unprotect).or_else(|| self.opening(refusal))
+        let unprotect = |name: &str| (self.unprotect)(&output::printable(name));
+        let write = |path: &str| (self.write)(&output::printable(path));
+        unprotected(refusal)
+            .map(unprotect)
+            .or_else(|| wanted_directory(refusal).map(write))
+            .or_else(|| self.opening(refusal))
     }
 
     /// What would let a connection out, where an entry does.
@@ -148,6 +150,62 @@ fn is_lifted_by_an_entry(refusal: &Refusal) -> bool {
     refusal.kind == RefusalKind::Network
         && refusal.operation == "connect"
         && reasons.any(|reason| code == reason.code())
+}
+
+/// The name without whose protection a file could have been written.
+fn unprotected(refusal: &Refusal) -> Option<&str> {
+    if refusal.kind != RefusalKind::File || refusal.operation == "quarantine" {
+        return None;
+    }
+    let is_config = || refusal.subject.ends_with("/config");
+    match refusal.rule.as_str() {
+        rule if rule.starts_with("protected name ") => rule.strip_prefix("protected name "),
+        rule if rule.starts_with("configuration that can run programs") => Some(GIT_CONFIG),
+        "hooks and configuration of a repository" if is_config() => Some(GIT_CONFIG),
+        "hooks and configuration of a repository"
+        | "hooks of a new repository"
+        | "live hook of a new repository" => Some(GIT_HOOKS),
+        _ => None,
+    }
+}
+
+/// The parts of a repository that can be let go of by name.
+const GIT_CONFIG: &str = ".git/config";
+const GIT_HOOKS: &str = ".git/hooks";
+
+/// The rule against what lies in no writable place.
+const OUTSIDE: &str = "outside the writable places";
+
+/// Directories that no command should be given to write.
+const SYSTEM: [&str; 11] = [
+    "/usr", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/proc", "/sys", "/dev", "/boot", "/run",
+];
+
+/// The directory in which a file could have been written.
+fn wanted_directory(refusal: &Refusal) -> Option<&str> {
+    let (directory, _) = refusal.subject.rsplit_once('/')?;
+    let is_system = |path: &str| {
+        let path = Path::new(path);
+        path.parent().is_none() || SYSTEM.iter().any(|known| path.starts_with(known))
+    };
+    let is_wanted = refusal.kind == RefusalKind::File
+        && refusal.rule == OUTSIDE
+        && !directory.is_empty()
+        && !is_system(directory);
+    is_wanted.then_some(directory)
+}
+
+/// What many programs try beside their work, and do without.
+fn is_idle(refusal: &Refusal) -> bool {
+    const IDLE: [&str; 5] = [
+        "__pycache__",
+        "dconf",
+        "fontconfig",
+        ".lesshst",
+        ".python_history",
+    ];
+    let mut parts = Path::new(&refusal.subject).components();
+    refusal.rule == OUTSIDE && parts.any(|part| IDLE.iter().any(|idle| part.as_os_str() == *idle))
 }
 
 /// An address with a port; `None` for what is no address.
@@ -216,6 +274,7 @@ fn telling(refusals: &[Refusal]) -> Vec<&Refusal> {
     // Many programs try calls that they can do without.
     let is_noise = |refusal: &&Refusal| {
         refusal.kind == RefusalKind::Call
+            || is_idle(refusal)
             || (refusal.operation == "look-up" && is_connected(&refusal.subject))
     };
     refusals
@@ -282,7 +341,8 @@ mod tests {
     const ADVICE: Advice = Advice {
         preset: None,
         everything: "",
-        rules: "",
+        unprotect: str::to_owned,
+        write: str::to_owned,
         host: |host| format!("--allow {host}"),
         host_port: |port| format!("--host-port {port}"),
     };

@@ -41,7 +41,11 @@ const SHOWN_OF_COMMAND: usize = 100;
 
 const ADVICE: Advice = Advice {
     everything: "ringfence policy log --blocked",
-    rules: "in a file that RINGFENCE_POLICY names",
+    unprotect: |name| {
+        let rule = format!("filesystem: {{write: {{unprotect: [\"{name}\"]}}}}");
+        format!("{rule}  in a file that RINGFENCE_POLICY names")
+    },
+    write: |directory| format!("{directory:?} in filesystem.allowWrite of the settings"),
     host: |host| format!("{host:?} in network.allowedDomains of the settings"),
     preset: None,
     host_port: |port| format!("\"localhost:{port}\" in network.allowedDomains of the settings"),

@@ -291,16 +291,8 @@ fn what_the_summary_says_to_add_lifts_the_refusal() {
         .stderr
         .lines()
         .find_map(|line| line.trim().strip_prefix("to allow: "));
-    let (rule, _) = line
-        .and_then(|line| line.split_once("  "))
-        .expect("a line to add");
-    folder.write("policy.yaml", &format!("version: 1\n{rule}\n"));
-    inside_with(
-        folder.path(),
-        &["--policy", "policy.yaml"],
-        "echo text > .bashrc",
-    )
-    .expect_code(0);
+    let flags: Vec<&str> = line.expect("a line to add").split(' ').collect();
+    inside_with(folder.path(), &flags, "echo text > .bashrc").expect_code(0);
     assert_eq!(folder.read(".bashrc"), "text\n");
 }
 

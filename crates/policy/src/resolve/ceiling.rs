@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::path::PathBuf;
 
 use super::error::PolicyError;
-use super::merge::{Draft, append};
+use super::merge::{Draft, append, restate};
 use crate::credential::{Binding, Credential};
 use crate::environment::covers_name;
 use crate::home::HomeRule;
@@ -36,6 +36,7 @@ impl Draft {
     }
 
     fn cap_filesystem(&mut self, ceiling: FilesystemLayer) {
+        restate(&mut self.read_deny, &ceiling.read_deny);
         append(&mut self.read_deny, ceiling.read_deny);
         append(&mut self.write_deny, ceiling.write_deny);
         append(&mut self.protect, ceiling.protect);

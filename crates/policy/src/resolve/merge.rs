@@ -148,6 +148,7 @@ impl Draft {
         if let Some(home) = filesystem.home {
             self.home = home;
         }
+        restate(&mut self.read_deny, &filesystem.read_deny);
         append(&mut self.read_deny, filesystem.read_deny);
         append(
             &mut self.read_allow,
@@ -192,6 +193,20 @@ fn replaced(weaker: &Sourced<Credential>, by: &Origin) -> Note {
 
 /// As many as are quicker to find one by one.
 const FEW: usize = 4;
+
+/// What is hidden by default, and is named by somebody too, is hidden for that reason: by default it
+/// may be shown in parts.
+pub(super) fn restate<T: Eq>(list: &mut [Sourced<T>], more: &[Sourced<T>]) {
+    let named = more
+        .iter()
+        .filter(|item| item.origin.layer != LayerKind::Default);
+    for item in named {
+        let mut known = list.iter_mut();
+        if let Some(known) = known.find(|known| known.value == item.value) {
+            known.origin = item.origin.clone();
+        }
+    }
+}
 
 /// Appends what is not there yet; the first to say something is its source.
 pub(super) fn append<T>(list: &mut Vec<Sourced<T>>, more: impl IntoIterator<Item = Sourced<T>>)

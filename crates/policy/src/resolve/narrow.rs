@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::fmt::Display;
 
 use super::error::PolicyError;
-use super::merge::{Draft, append};
+use super::merge::{Draft, append, restate};
 use crate::address::{AddressClass, special_range};
 use crate::credential::Credential;
 use crate::environment::covers_name;
@@ -149,6 +149,7 @@ impl Draft {
     }
 
     fn narrow_filesystem(&mut self, filesystem: FilesystemLayer) {
+        restate(&mut self.read_deny, &filesystem.read_deny);
         append(&mut self.read_deny, filesystem.read_deny);
         append(&mut self.write_deny, filesystem.write_deny);
         append(&mut self.protect, filesystem.protect);

@@ -2,7 +2,7 @@
 //! whole or the run was cut off, by the times of files.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -25,27 +25,29 @@ pub struct SweepRecord {
     /// The version of this format: 1.
     pub version: u32,
     /// The writable directories.
-    pub roots: Vec<PathBuf>,
+    roots: Vec<OsString>,
     names: Vec<String>,
     git_hooks: bool,
     git_config: bool,
     /// Nanoseconds since the epoch.
     since: i64,
-    there: Vec<PathBuf>,
-    links: Vec<(PathBuf, PathBuf)>,
+    there: Vec<OsString>,
+    links: Vec<(OsString, OsString)>,
 }
 
 impl SweepRecord {
     pub(super) fn of(guard: &Guard, baseline: &Baseline) -> Self {
+        let links = baseline.links.iter();
+        let links = links.map(|(place, target)| (text(place), text(target)));
         Self {
             version: 1,
-            roots: guard.roots().to_vec(),
+            roots: guard.roots().iter().map(text).collect(),
             names: guard.names().to_vec(),
             git_hooks: guard.guards_git_entry("hooks"),
             git_config: guard.guards_git_entry("config"),
             since: baseline.since,
-            there: baseline.there.iter().cloned().collect(),
-            links: baseline.links.clone(),
+            there: baseline.there.iter().map(text).collect(),
+            links: links.collect(),
         }
     }
 
@@ -53,11 +55,12 @@ impl SweepRecord {
     pub fn overlaps(&self, paths: &[&Path]) -> bool {
         let is_near = |one: &Path, other: &Path| is_within(one, other) || is_within(other, one);
         let mut own = self.roots.iter();
-        own.any(|root| paths.iter().any(|path| is_near(path, root)))
+        own.any(|root| paths.iter().any(|path| is_near(path, Path::new(root))))
     }
 
     pub(super) fn guard(&self) -> Guard {
-        Guard::new(self.roots.clone(), self.names.clone(), Vec::new(), &[])
+        let roots = self.roots.iter().map(PathBuf::from).collect();
+        Guard::new(roots, self.names.clone(), Vec::new(), &[])
             .unwrap_or_default()
             .with_git(self.git_hooks, self.git_config)
     }
@@ -88,10 +91,12 @@ impl Baseline {
     }
 
     pub(super) fn of_record(record: &SweepRecord) -> Self {
+        let links = record.links.iter();
+        let links = links.map(|(place, target)| (place.into(), target.into()));
         Self {
             since: record.since,
-            there: record.there.iter().cloned().collect(),
-            links: record.links.clone(),
+            there: record.there.iter().map(PathBuf::from).collect(),
+            links: links.collect(),
             directories: None,
         }
     }
@@ -142,6 +147,11 @@ impl Baseline {
         };
         nanoseconds(time.tv_sec, i64::from(time.tv_nsec)) >= self.since
     }
+}
+
+/// A path as it is written down, whatever bytes it has.
+fn text(path: impl AsRef<OsStr>) -> OsString {
+    path.as_ref().to_owned()
 }
 
 fn nanoseconds(seconds: i64, nanoseconds: i64) -> i64 {

@@ -68,7 +68,9 @@ fn g7_every_made_file_is_recorded_once() {
         for order in ["one-by-one", "threads"] {
             let ledger = Ledger::new();
             let words = [program, order, "make", &COUNT.to_string(), "."];
-            let recorded = ledger.run_words(&[], &words).expect_code(0);
+            let recorded = ledger
+                .run_words(&["--audit", "security"], &words)
+                .expect_code(0);
             for n in 0..COUNT {
                 let path = ledger.path(&format!("mark-{n}"));
                 let made = recorded.naming("write", &path);
@@ -83,7 +85,9 @@ fn g7_every_made_file_is_recorded_once() {
 fn g7_a_call_that_signals_interrupt_is_recorded_once() {
     let ledger = Ledger::new();
     let words = ["./probe", "signalled", "15", "."];
-    let recorded = ledger.run_words(&[], &words).expect_code(0);
+    let recorded = ledger
+        .run_words(&["--audit", "security"], &words)
+        .expect_code(0);
     for n in 0..15 {
         let path = ledger.path(&format!("mark-{n}"));
         assert_eq!(recorded.naming("write", &path).len(), 1, "{path}");
@@ -94,7 +98,7 @@ fn g7_a_call_that_signals_interrupt_is_recorded_once() {
 fn g7_a_write_cannot_be_hidden_behind_a_hundred_others() {
     let ledger = Ledger::new();
     let script = "./probe one-by-one make 100 . && echo > last";
-    let recorded = ledger.run(&[], script).expect_code(0);
+    let recorded = ledger.run(&["--audit", "security"], script).expect_code(0);
     let last = recorded.naming("write", &ledger.path("last"));
     assert_eq!(last.len(), 1, "{}", recorded.text());
 }
@@ -103,7 +107,7 @@ fn g7_a_write_cannot_be_hidden_behind_a_hundred_others() {
 fn g7_every_way_of_changing_names_is_recorded() {
     let ledger = Ledger::new();
     let recorded = ledger
-        .run_words(&[], &["./probe", "names", "."])
+        .run_words(&["--audit", "security"], &["./probe", "names", "."])
         .expect_code(0);
     for (action, names) in [
         ("make", &["made"][..]),

@@ -69,7 +69,8 @@ fn g7_the_same_program_again_is_recorded_again() {
 #[test]
 fn a_program_is_recorded_before_what_it_does() {
     let ledger = Ledger::new();
-    let recorded = ledger.run(&[], "touch one; mkdir two; touch three");
+    let script = "touch .envrc; mkdir .vscode; touch .bashrc; true";
+    let recorded = ledger.run(&[], script);
     let recorded = recorded.expect_code(0);
     let told: Vec<_> = recorded
         .of_kind("call")

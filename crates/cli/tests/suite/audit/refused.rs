@@ -42,7 +42,9 @@ fn g7_a_write_outside_of_the_writable_folders_is_recorded() {
         ("rm -f /etc/hostname", "/etc/hostname"),
         ("chmod 777 /etc/hostname", "/etc/hostname"),
     ] {
-        let recorded = ledger.run(&[], &format!("{script}; true")).expect_code(0);
+        let recorded = ledger
+            .run(&["--audit", "security"], &format!("{script}; true"))
+            .expect_code(0);
         let found = refusals(&recorded, path);
         assert!(!found.is_empty(), "`{script}`: {}", recorded.text());
         assert!(found[0]["rule"].is_string(), "{}", found[0]);

@@ -325,7 +325,8 @@ impl Broker<'_> {
     }
 
     fn record_done(&mut self, call: &Notification, done: &Outcome) {
-        if !observe::is_of_interest(self.observer.level(), call.number) {
+        let level = self.observer.level();
+        if !observe::is_of_interest(level, call.number) || self.is_ordinary_file_call(call) {
             return;
         }
         if matches!(done, Ok(Done::Later)) {
@@ -337,6 +338,15 @@ impl Broker<'_> {
         let ended = done.as_ref().map(drop).map_err(|errno| *errno);
         let record = self.subject.take(call, ended);
         self.record(call, record);
+    }
+
+    /// Below `security` files that are made are many, and what is refused of them
+    /// is what matters.
+    fn is_ordinary_file_call(&self, call: &Notification) -> bool {
+        let is_about_files = !observe::is_of_interest(AuditLevel::Network, call.number);
+        self.observer.level() == AuditLevel::Standard
+            && is_about_files
+            && !self.subject.is_about_refusal()
     }
 
     /// What the mounts refused belongs in the record as well.

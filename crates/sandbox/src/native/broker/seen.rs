@@ -64,6 +64,11 @@ impl Subject {
         self.rule = Some(rule.to_owned());
     }
 
+    /// Whether it was refused by a rule.
+    pub(super) fn is_about_refusal(&self) -> bool {
+        self.rule.is_some()
+    }
+
     /// What is recorded of a call that was carried out or tried, if it is more
     /// than a count.
     pub(super) fn take(&mut self, call: &Notification, ended: Result<(), Errno>) -> Option<Record> {

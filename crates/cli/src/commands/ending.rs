@@ -283,6 +283,12 @@ fn telling(refusals: &[Refusal]) -> Vec<&Refusal> {
         .collect()
 }
 
+/// Whether it was allowed, and nobody was there.
+fn leads_nowhere(refusal: &Refusal) -> bool {
+    let code = refusal.rule.split(':').next().unwrap_or_default();
+    ["unresolved", "unreachable"].contains(&code)
+}
+
 /// The short block at the end: what, how often, by which rule, what to add.
 pub(crate) fn show_refusals(report: &Report, advice: &Advice) {
     const MOST_SHOWN: usize = 10;
@@ -303,7 +309,13 @@ pub(crate) fn show_refusals(report: &Report, advice: &Advice) {
             ]
         })
         .collect();
-    output::tell!("ringfence: refused:\n{}", output::columns(&rows));
+    let is_nothing_refused = telling.iter().all(|refusal| leads_nowhere(refusal));
+    let word = if is_nothing_refused && report.more_refusals == 0 {
+        "not reached"
+    } else {
+        "refused"
+    };
+    output::tell!("ringfence: {word}:\n{}", output::columns(&rows));
     let unshown =
         u64::try_from(telling.len().saturating_sub(MOST_SHOWN)).unwrap_or(0) + report.more_refusals;
     if unshown > 0 {

@@ -61,23 +61,28 @@ fn what_is_refused_is_reset_whatever_the_client_says() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_no_refusal() {
+fn a_server_that_is_not_there_is_told_as_that() {
     let host = Host::new();
     host.write("talk.py", include_str!("scripts/talk.py"));
     host.net().zone().set("nobody.test", "45.1.1.1");
-    for (name, resolves) in [
-        ("nobody.test", true),
-        ("web.example.org", true),
-        ("missing.test", false),
+    for (name, why) in [
+        ("nobody.test", "unreachable"),
+        ("web.example.org", "unreachable"),
+        ("missing.test", "unresolved"),
     ] {
         let script = format!("/usr/bin/python3 talk.py silent {name} 9");
         let to = format!("{name}:9");
         let run = host.run(&["--allow", &to], &script).expect_code(0);
         assert_eq!(run.stdout(), "reset\n", "{to}");
-        assert_eq!(run.outcome.stderr, "");
+        let stderr = &run.outcome.stderr;
+        assert!(stderr.starts_with("ringfence: not reached:"), "{stderr}");
+        assert!(stderr.contains(&format!("{why}: {to}")), "{stderr}");
         // The question to the resolver is written down, then the connection.
         assert_eq!(run.lookups(Verdict::Allowed), [name]);
-        let told = resolves.then(|| format!("allowed {to} transparent python {to}"));
-        assert_eq!(run.told(), Vec::from_iter(told));
+        let allowed = run.told();
+        let allowed = allowed.iter().filter(|line| line.starts_with("allowed"));
+        let told = (why == "unreachable").then(|| format!("allowed {to} transparent python {to}"));
+        assert!(allowed.eq(&Vec::from_iter(told)));
+        assert_eq!(run.refusals(why), 1, "{to}");
     }
 }

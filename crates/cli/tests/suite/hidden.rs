@@ -315,4 +315,10 @@ fn g5_settings_files_are_there_without_their_tokens() {
     let want = "registry=https://npm.example.org/\n[global]\n\
                 index-url = https://pip.example.org/simple\n[net]\nretry = 2\n[registries.own]\n";
     assert_eq!(outcome.stdout, want);
+    let hide = home.join(".npmrc").display().to_string();
+    let script = "cat ~/.npmrc";
+    let words = ["run", "--hide", &hide, "--", "sh", "-c", script];
+    let outcome = ringfence().env("HOME", home.path()).args(words);
+    let outcome = outcome.folder(folder.path()).run();
+    assert_ne!(outcome.code(), 0, "{}", outcome.stdout);
 }

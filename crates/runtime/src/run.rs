@@ -1,5 +1,6 @@
 //! One run, from a policy to a report.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
@@ -191,11 +192,7 @@ pub fn run(mut request: RunRequest<'_>) -> Result<Report, RunError> {
     let arranged = arranged(&request, judge)?;
     // Until the run is over: no other may change it meanwhile.
     let kept_home = kept_home(&request, judge)?;
-    let words: Vec<String> = request
-        .command
-        .iter()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
+    let words = texts(&request.command);
     let stand_ins = StandIns::of(request.policy, &|name| std::env::var_os(name))?;
     // Before the plan, which hides what is there.
     let evidence = Evidence::open(request.policy.audit().value, request.audit)?;
@@ -258,13 +255,7 @@ pub fn run(mut request: RunRequest<'_>) -> Result<Report, RunError> {
         begun: None,
     };
     let running = spawn(plan, &request.cradle, &mut start);
-    let (running, mut outlet) = match start.finish(running) {
-        Ok(started) => started,
-        Err(error) => {
-            due.map(Due::drop_record);
-            return Err(error);
-        }
-    };
+    let (running, mut outlet) = start.finish(running)?;
     let served = Served {
         outlet: outlet.as_deref_mut(),
         desk: desk.as_mut(),
@@ -273,18 +264,9 @@ pub fn run(mut request: RunRequest<'_>) -> Result<Report, RunError> {
     if let Some(outlet) = outlet {
         outlet.close();
     }
-    let mut end = match end {
-        Ok(end) => end,
-        Err(error) => {
-            evidence.abandon(unfinished(&error, &running));
-            // What is left of it is over with it.
-            drop(running);
-            due.map(Due::sweep);
-            return Err(error);
-        }
-    };
+    let mut end = end.inspect_err(|error| evidence.abandon(unfinished(error, &running)))?;
     end.note_swept(&swept_before);
-    end.note_swept(&due.map(Due::sweep).unwrap_or_default());
+    end.note_swept(&due.map(Due::finish).unwrap_or_default());
     let duration = started.elapsed();
     if let Some(desk) = desk {
         desk.close();
@@ -303,6 +285,11 @@ pub fn run(mut request: RunRequest<'_>) -> Result<Report, RunError> {
         report.lose_evidence();
     }
     Ok(report)
+}
+
+fn texts(words: &[OsString]) -> Vec<String> {
+    let texts = words.iter().map(|word| word.to_string_lossy());
+    texts.map(Cow::into_owned).collect()
 }
 
 /// Why a run that is on record has no known end.

@@ -53,6 +53,7 @@ pub(crate) struct Due {
     sweeper: Sweeper,
     record: PathBuf,
     quarantine: PathBuf,
+    is_done: bool,
     /// Locked for as long as this process lives.
     _held: File,
 }
@@ -73,22 +74,33 @@ impl Due {
             sweeper,
             record: path,
             quarantine: folder.join("quarantine").join(run),
+            is_done: false,
             _held: held,
         }))
     }
 
     /// Looks at what the run left.
-    pub(crate) fn sweep(self) -> Vec<Swept> {
-        let swept = self.sweeper.sweep(&self.quarantine);
-        self.drop_record();
-        swept
+    pub(crate) fn finish(mut self) -> Vec<Swept> {
+        self.is_done = true;
+        self.sweep()
     }
 
-    /// Nothing was run, or it was swept. Directories that are empty then go too.
-    pub(crate) fn drop_record(self) {
+    /// Directories that are empty then go too.
+    fn sweep(&self) -> Vec<Swept> {
+        let swept = self.sweeper.sweep(&self.quarantine);
         let _ = std::fs::remove_file(&self.record);
         for directory in self.record.ancestors().skip(1).take(2) {
             let _ = std::fs::remove_dir(directory);
+        }
+        swept
+    }
+}
+
+impl Drop for Due {
+    /// A run that failed is swept too. Nothing of it may be alive by then.
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.sweep();
         }
     }
 }

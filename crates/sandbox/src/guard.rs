@@ -351,17 +351,20 @@ mod tests {
         guard().rule_for(Path::new(path), &|_| false)
     }
 
-    fn name(text: &str) -> Option<GuardRule> {
-        Some(GuardRule::Name(text.into()))
+    fn name(text: &str) -> GuardRule {
+        GuardRule::Name(text.into())
     }
 
     #[test]
     fn g4_names_are_guarded_at_any_depth_and_in_any_case() {
         for path in ["/w/.bashrc", "/w/a/b/.bashrc", "/w/.BashRC", "/w/.bashrc/x"] {
-            assert_eq!(rule(path), name(".bashrc"), "{path}");
+            assert_eq!(rule(path), Some(name(".bashrc")), "{path}");
         }
-        assert_eq!(rule("/w/s/.vscode/a.json"), name(".vscode"));
-        assert_eq!(rule("/w/.claude/commands/x"), name(".claude/commands"));
+        assert_eq!(rule("/w/s/.vscode/a.json"), Some(name(".vscode")));
+        assert_eq!(
+            rule("/w/.claude/commands/x"),
+            Some(name(".claude/commands"))
+        );
     }
 
     #[test]
@@ -385,11 +388,11 @@ mod tests {
         let rule = |path: &str| guard().rule_for(Path::new(path), &made);
         assert_eq!(rule("/w/new/.vscode/a"), None);
         assert_eq!(rule("/w/new/.claude/commands"), None);
-        assert_eq!(rule("/w/old/.vscode"), name(".vscode"));
+        assert_eq!(rule("/w/old/.vscode"), Some(name(".vscode")));
         // Made by the run, but its name begins in a directory that was there.
         let made = |on: On<'_>| on.directory.starts_with("/w/.claude");
         let rule = guard().rule_for(Path::new("/w/.claude/commands"), &made);
-        assert_eq!(rule, name(".claude/commands"));
+        assert_eq!(rule, Some(name(".claude/commands")));
         let completions = guard().completions(Path::new("/w/.claude"), &made);
         assert_eq!(completions, [PathBuf::from("commands")]);
     }

@@ -248,11 +248,7 @@ impl Plan {
             request.kept_home,
         )?;
         let grants = HomeGrants::of(home.as_ref());
-        let guard = files.guard(policy.filesystem())?;
-        let guard = match request.judge {
-            Judge::Init => files.freeze(guard),
-            Judge::Nobody => guard,
-        };
+        let guard = files.guard(policy.filesystem(), request.judge)?;
         let guarding = choose_guarding(policy, level, &guard);
         let watch = Watch::new(guarding, has_file_stream(&request.streams));
         let has_terminal = wants_terminal(&request.streams);
@@ -265,17 +261,10 @@ impl Plan {
             user: ids.mapped_by_supervisor.then_some(ids::USER_NAME),
         };
         let trust = request.trust.filter(|_| network.is_intercepted());
-        let mut variables = network
-            .is_intercepted()
-            .then_some(request.proxy_user)
-            .map(proxy::variables)
-            .unwrap_or_default();
-        variables.extend(request.certificates);
         let is_hopeless =
             policy.network_is_closed() && request.intercept == Intercept::UnlessAbsent;
-        if network.is_intercepted() && is_hopeless {
-            variables.extend(proxy::variables_of_hopeless());
-        }
+        let mut variables = proxy_variables(&network, request.proxy_user, is_hopeless);
+        variables.extend(request.certificates);
         if trust.is_some() {
             trust::tell(&mut variables);
         }
@@ -300,8 +289,7 @@ impl Plan {
         let paths = made.iter().map(|overlay| overlay.path.clone()).collect();
         made.extend(home);
         let view = layout::view(&files, &ids, request.host, &mounts, made)?;
-        let limits = aside.finish()?;
-        let limits = limits.judged_by(request.judge);
+        let limits = aside.finish()?.judged_by(request.judge);
         // The plan is made.
         request.cradle.wake();
         Ok(Self {
@@ -571,6 +559,23 @@ fn has_file_stream(streams: &[Stream; 3]) -> bool {
         Stream::Given(fd) => is_file(fd.as_fd()),
     };
     streams.iter().zip(own).any(given)
+}
+
+/// What tells of the proxies, where there are any; `is_hopeless` where nothing
+/// can ever be allowed.
+fn proxy_variables(
+    network: &NetworkPlan,
+    user: ProxyUser,
+    is_hopeless: bool,
+) -> Vec<(&'static str, String)> {
+    if !network.is_intercepted() {
+        return Vec::new();
+    }
+    let mut variables = proxy::variables(user);
+    if is_hopeless {
+        variables.extend(proxy::variables_of_hopeless());
+    }
+    variables
 }
 
 fn planned_network(request: &PlanRequest<'_>) -> NetworkPlan {

@@ -84,7 +84,9 @@ impl Script {
     /// Runs a file of lines by `bash`, or by `sh` where there is none, and waits for it.
     pub(super) fn shell_step(&mut self, what: &str, file: &str) {
         let (what, file) = (quoted(what), quoted(file));
-        self.0.push_str(&format!("step {what} \"$shell\" {file}\n"));
+        for part in ["step ", &what, " \"$shell\" ", &file, "\n"] {
+            self.0.push_str(part);
+        }
     }
 
     /// Starts a command and goes on.

@@ -413,7 +413,7 @@ impl Files {
     }
 
     /// Looks for what the guard protects, which is read-only from then on.
-    pub(super) fn freeze(&mut self, guard: Guard) -> Guard {
+    fn freeze(&mut self, guard: Guard) -> Guard {
         let survey = Survey::take(&guard);
         let found = survey.frozen.iter();
         let fresh = found.filter(|path| self.is_writable(path) && !self.frozen.contains(path));
@@ -442,7 +442,15 @@ impl Files {
     }
 
     /// What the init guards while the command runs.
-    pub(super) fn guard(&self, rules: &Filesystem) -> Result<Guard, PlanError> {
+    pub(super) fn guard(&mut self, rules: &Filesystem, judge: Judge) -> Result<Guard, PlanError> {
+        let guard = self.plain_guard(rules)?;
+        Ok(match judge {
+            Judge::Init => self.freeze(guard),
+            Judge::Nobody => guard,
+        })
+    }
+
+    fn plain_guard(&self, rules: &Filesystem) -> Result<Guard, PlanError> {
         let names = rules.protect.iter().filter_map(|name| match &name.value {
             ProtectedName::Components(name) => name.to_str().map(str::to_owned),
             ProtectedName::GitInternals => None,

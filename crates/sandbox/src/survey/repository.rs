@@ -97,7 +97,7 @@ impl Surveyor<'_> {
         }
         let text = git::read_text(directory, &entry.name).ok().flatten();
         for named in text.as_deref().map(git::named_files).unwrap_or_default() {
-            self.leads_to(&resolved(path, named));
+            self.leads_to(&resolved(path, &named));
         }
         if entry.name == "config" {
             self.found.configurations.push(place);
@@ -142,8 +142,8 @@ fn is_directory(entry: &Entry) -> bool {
 
 /// Where a file that configuration names is: hooks are sought from the work
 /// tree, further configuration from the Git directory.
-fn resolved(repository: &Path, named: git::Named) -> PathBuf {
-    let (path, from) = match &named {
+fn resolved(repository: &Path, named: &git::Named) -> PathBuf {
+    let (path, from) = match named {
         git::Named::Hooks(path) => {
             let is_git = repository.file_name().is_some_and(|name| name == ".git");
             let tree = repository.parent().filter(|_| is_git);

@@ -221,7 +221,7 @@ pub(crate) fn open_directory(parent: BorrowedFd<'_>, name: &OsStr) -> Result<Own
 
 /// The entries of a directory, `E2BIG` if there are more than `most`.
 pub(crate) fn list(directory: BorrowedFd<'_>, most: usize) -> Result<Vec<Entry>, Errno> {
-    let mut buffer = [MaybeUninit::<u8>::uninit(); 32 * 1024];
+    let mut buffer = [MaybeUninit::<u8>::uninit(); 16 * 1024];
     let mut raw = RawDir::new(directory, &mut buffer);
     let mut entries = Vec::new();
     while let Some(entry) = raw.next() {

@@ -133,7 +133,7 @@ impl Reader<'_> {
                 .map(|list| self.paths(&list, Form::Literal))
                 .transpose()?;
             layer.write_deny = self.paths(&write.deny, Form::Glob)?;
-            let protect = self.all(&write.protect, |text| Ok(protected_names(text)?))?;
+            let protect = self.all(&write.protect, |text| protected_names(text))?;
             layer.protect = protect.into_iter().flat_map(Sourced::spread).collect();
             layer.unprotect = write
                 .unprotect

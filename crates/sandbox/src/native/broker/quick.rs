@@ -166,14 +166,14 @@ impl Broker<'_> {
             .inspect_err(|errno| self.note_read_only(Operation::MakeFolder, &target, *errno))?;
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         let status = rustix::fs::statat(&target.directory, &target.name, flags)?;
-        let made = Identity {
+        let fresh = Identity {
             mount: target.identity.mount,
             directory: FileId::of_stat(&status),
         };
         // Its number may have been that of another.
-        self.quick.directories.remove(&made);
+        self.quick.directories.remove(&fresh);
         if target.is_guarded {
-            self.made.remember(made.directory);
+            self.made.remember(fresh.directory);
         }
         value(0).map(Some)
     }

@@ -61,10 +61,24 @@ pub fn wait_until(mut condition: impl FnMut() -> bool) -> bool {
     false
 }
 
+/// Variables of this machine that name certificates: what is tested must not
+/// depend on them.
+fn certificate_variables() -> impl Iterator<Item = OsString> {
+    const PARTS: [&str; 5] = ["CERT", "CA_BUNDLE", "CAINFO", "CA_FILE", "SSL_ROOTS"];
+    std::env::vars_os().map(|(name, _)| name).filter(|name| {
+        PARTS
+            .iter()
+            .any(|part| name.to_string_lossy().contains(part))
+    })
+}
+
 impl Program {
     /// Any program.
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         let mut command = Command::new(program);
+        for name in certificate_variables() {
+            command.env_remove(name);
+        }
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -422,8 +422,8 @@ impl Root {
     fn freeze(&self, path: &Path) -> Result<(), Failure> {
         let place = match self.open(path) {
             // Gone since it was looked at: then it is a missing name, which
-            // the init guards as well.
-            Err(Errno::NOENT) => return Ok(()),
+            // the init guards as well. Or out of reach for all inside.
+            Err(Errno::NOENT | Errno::ACCESS) => return Ok(()),
             other => other.at(Step::OpenPlace, path)?,
         };
         let tree = sys::clone_tree(place.as_fd(), true).at(Step::CloneMount, path)?;

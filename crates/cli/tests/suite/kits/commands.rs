@@ -37,11 +37,6 @@ fn a_wrong_kit_is_told_with_its_place() {
             "spec.yaml:9:17",
         ),
         (
-            &V2.replace("domain: api", "domain: other"),
-            "credential-host-not-allowed",
-            "spec.yaml:9",
-        ),
-        (
             &format!("{HEAD}environment: {{variables: {{SBX_X: y}}}}\n"),
             "kit-reserved-variable",
             "spec.yaml:4:34",

@@ -6,7 +6,7 @@ use super::credentials;
 use super::error::SrtFault;
 use super::settings::{SrtFilesystem, SrtNetwork, SrtPath, SrtSettings};
 use crate::address::Cidr;
-use crate::filesystem::ReadScope;
+use crate::filesystem::{ProtectedName, ReadScope};
 use crate::home::HomeRule;
 use crate::host::Dialect;
 use crate::layer::{FilesystemLayer, Layer, NetworkLayer};
@@ -85,6 +85,8 @@ fn filesystem(
         read_allow: Some(read_allow),
         write_allow: Some(write_allow),
         write_deny: list(&part.deny_write, "filesystem.denyWrite", Form::Glob)?,
+        // One of srt's own, beyond the built-in names.
+        protect: vec![layer.sourced(ProtectedName::Components(".gitmodules".into()))],
         unprotect: unprotect.into_iter().collect(),
         ..FilesystemLayer::default()
     })

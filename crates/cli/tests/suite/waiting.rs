@@ -52,6 +52,8 @@ sys.exit(supervisor.returncode % 256)
         .args(starter.iter().copied().chain([binary.as_str()]))
         .folder(folder)
         .env("XDG_STATE_HOME", state)
+        // A file there whose tokens are masked would be waited for first.
+        .env("HOME", folder.path())
         .run()
 }
 

@@ -44,10 +44,7 @@ mod tests {
                 .is_string()
         );
         let srt = srt_settings();
-        assert_eq!(
-            srt["required"],
-            serde_json::json!(["network", "filesystem"])
-        );
+        assert_eq!(srt["required"], serde_json::json!(["network"]));
         assert!(srt["$defs"]["SrtNetwork"]["properties"]["allowedDomains"].is_object());
         assert!(kit_v1()["properties"]["network"].is_object());
         assert_eq!(

@@ -50,6 +50,8 @@ pub struct Preset {
     pub home: Vec<PathBuf>,
     /// What tells a project of this kind.
     pub detect: Vec<ProjectMark>,
+    /// The preset of the more usual tool for the same packages.
+    pub alternative_to: Option<String>,
 }
 
 /// What sort of thing a preset opens.

@@ -36,6 +36,9 @@ pub(crate) struct PresetDocument {
     /// Names of files or directories that tell a project of this kind; `*.suffix` is taken. Sorted.
     #[serde(default)]
     pub(super) detect: Vec<Located<String>>,
+    /// The preset of the more usual tool for the same packages, which is suggested before this one
+    /// where nothing tells them apart.
+    pub(super) alternative_to: Option<String>,
 }
 
 /// Environment variables inside. None holds a secret.

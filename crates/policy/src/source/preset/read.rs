@@ -35,6 +35,7 @@ impl Reader<'_> {
             environment: self.environment(document.environment)?,
             home: self.all(&document.home, |text| home_path(text))?,
             detect: self.all(&document.detect, |text| mark(text))?,
+            alternative_to: document.alternative_to,
             name: document.name,
             description: document.description,
             kind: document.kind,

@@ -26,7 +26,9 @@ pub fn suggest(refused: &[(HostName, u16)], kinds: &[String]) -> Option<Preset> 
     let fitting = Preset::all().filter(|preset| covered(preset) > 0);
     fitting.min_by_key(|preset| {
         let is_kind = kinds.contains(&preset.name);
-        (!is_kind, Reverse(covered(preset)), preset.hosts.len())
+        let is_second = preset.alternative_to.is_some();
+        let covered = Reverse(covered(preset));
+        (!is_kind, covered, is_second, preset.hosts.len())
     })
 }
 
@@ -68,6 +70,7 @@ mod tests {
         for kind in ["node", "bun", "deno"] {
             assert_eq!(suggested(&shared, &[kind]).as_deref(), Some(kind));
         }
+        assert_eq!(suggested(&shared, &[]).as_deref(), Some("node"));
         // What is of another kind than the project is suggested all the same.
         assert_eq!(
             suggested(&hosts_of("rust"), &["node"]).as_deref(),

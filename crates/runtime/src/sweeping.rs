@@ -6,18 +6,24 @@
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
-use std::io::{Read, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use ringfence_policy::{PathRule, Policy, Resolved};
 use ringfence_sandbox::{Host, Plan, SweepRecord, Sweeper, Swept};
+use ringfence_sys::Errno;
 use rustix::fs::FlockOperation;
+use rustix::process::Pid;
+use serde::{Deserialize, Serialize};
 
 use crate::audit_log::state_folder;
 
 /// The most records of other runs that are looked at.
 const MOST_RECORDS: usize = 1000;
+/// How long everything of a run may go on after its supervisor was killed.
+const LAST_MOMENT: Duration = Duration::from_secs(1);
 /// How often making a record is tried.
 const MOST_TRIES: usize = 8;
 /// The largest record that is read.
@@ -26,6 +32,15 @@ const LARGEST_RECORD: u64 = 4 << 20;
 /// The directory of records and of what was moved to quarantine.
 pub fn guard_folder(variable: &dyn Fn(&str) -> Option<OsString>, host: &Host) -> PathBuf {
     state_folder(variable, host).join("ringfence/guard")
+}
+
+/// What lies in the directory while a run goes on.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    /// The process that sweeps if it lives.
+    supervisor: i32,
+    record: SweepRecord,
 }
 
 /// Why a run cannot be swept should it be cut off.
@@ -120,7 +135,11 @@ fn write(folder: &Path, path: &Path, record: &SweepRecord) -> std::io::Result<Fi
     let made = tries.find(|made| !made.as_ref().is_err_and(is_gone));
     let mut file = made.unwrap_or_else(create)?;
     rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
-    file.write_all(&serde_json::to_vec(record)?)?;
+    let written = Written {
+        supervisor: rustix::process::getpid().as_raw_pid(),
+        record: record.clone(),
+    };
+    file.write_all(&serde_json::to_vec(&written)?)?;
     Ok(file)
 }
 
@@ -163,10 +182,28 @@ fn sweep_after(path: &Path, writable: &[&Path], folder: &Path) -> Vec<Swept> {
 /// A record that nobody holds. One that cannot be read is of no use.
 fn abandoned(path: &Path) -> Option<(SweepRecord, File)> {
     let file = File::open(path).ok()?;
-    rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+    // Of a supervisor that was killed, others may hold it for a moment more.
+    let deadline = Instant::now() + LAST_MOMENT;
+    while rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        let written = read(&file)?;
+        if is_alive(written.supervisor) || Instant::now() > deadline {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Some((read(&file)?.record, file))
+}
+
+/// Empty, and so nothing: its owner is about to write it.
+fn read(file: &File) -> Option<Written> {
     let mut text = Vec::new();
-    (&file).take(LARGEST_RECORD).read_to_end(&mut text).ok()?;
-    // Empty: its owner is about to lock it.
-    let record = serde_json::from_slice(&text).ok()?;
-    Some((record, file))
+    let mut file = file;
+    file.seek(SeekFrom::Start(0)).ok()?;
+    file.take(LARGEST_RECORD).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+fn is_alive(process: i32) -> bool {
+    let process = Pid::from_raw(process);
+    process.is_none_or(|process| rustix::process::test_kill_process(process) != Err(Errno::SRCH))
 }

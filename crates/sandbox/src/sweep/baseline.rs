@@ -15,9 +15,6 @@ use crate::survey::Survey;
 use crate::view::FileId;
 use crate::within::is_within;
 
-/// The kernel takes the times of files from a clock that is a tick behind.
-const TICK: i64 = 20_000_000;
-
 /// What is written down of a run, so that it can be swept after it was cut off.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -80,10 +77,11 @@ pub(super) struct Baseline {
 impl Baseline {
     /// Of a run that begins now.
     pub(super) fn of(survey: &Survey) -> Self {
-        let now = clock_gettime(ClockId::Realtime);
+        // The clock that the kernel takes the times of files from.
+        let now = clock_gettime(ClockId::RealtimeCoarse);
         let links = survey.links.iter().map(|(place, _)| place);
         Self {
-            since: nanoseconds(now.tv_sec, now.tv_nsec) - TICK,
+            since: nanoseconds(now.tv_sec, now.tv_nsec),
             there: survey.frozen.iter().chain(links).cloned().collect(),
             links: survey.links.clone(),
             directories: survey.is_complete.then(|| survey.directories.clone()),
@@ -110,7 +108,7 @@ impl Baseline {
     pub(super) fn had(&self, directory: &OwnedFd, path: &Path) -> bool {
         match &self.directories {
             Some(known) => known.contains_key(path),
-            None => !self.is_born_since(directory, OsStr::new("")),
+            None => !Self::is_born_after(directory, OsStr::new(""), self.since),
         }
     }
 
@@ -119,7 +117,8 @@ impl Baseline {
         if self.there.contains(&path.join(name)) {
             return self.is_same(directory, path);
         }
-        self.directories.is_none() && !self.is_born_since(directory, name)
+        // What was made in the same tick counts as new.
+        self.directories.is_none() && !Self::is_born_after(directory, name, self.since - 1)
     }
 
     fn is_same(&self, directory: &OwnedFd, path: &Path) -> bool {
@@ -129,8 +128,8 @@ impl Baseline {
     }
 
     /// Whether a file was made, or, where its file system does not tell that,
-    /// changed since. One that cannot be looked at was not.
-    fn is_born_since(&self, directory: &OwnedFd, name: &OsStr) -> bool {
+    /// changed after that. One that cannot be looked at was not.
+    fn is_born_after(directory: &OwnedFd, name: &OsStr, since: i64) -> bool {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH;
         let wanted = StatxFlags::BTIME | StatxFlags::CTIME;
         let Ok(status) = rustix::fs::statx(directory, name, flags, wanted) else {
@@ -145,7 +144,7 @@ impl Baseline {
         } else {
             status.stx_ctime
         };
-        nanoseconds(time.tv_sec, i64::from(time.tv_nsec)) >= self.since
+        nanoseconds(time.tv_sec, i64::from(time.tv_nsec)) > since
     }
 }
 

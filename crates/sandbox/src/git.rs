@@ -8,6 +8,7 @@
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use ringfence_sys::Errno;
@@ -92,15 +93,11 @@ pub(crate) fn dangerous_change(old: &str, new: &str) -> Option<String> {
         (Ok(old), Ok(new)) => (old, new),
         (Err(line), _) | (_, Err(line)) => return Some(line),
     };
-    let remotes: Vec<&str> = old
-        .iter()
-        .filter(|setting| setting.section == "remote")
-        .map(|setting| setting.subsection)
-        .collect();
+    let known: Vec<_> = old.iter().map(Setting::place).collect();
     let is_fixed = |setting: &&Setting<'_>| {
         !setting.is_harmless()
             || setting.is_push_target()
-            || (setting.is_address() && remotes.contains(&setting.subsection))
+            || (setting.is_address() && known.contains(&setting.place()))
     };
     let before: Vec<_> = old.iter().filter(is_fixed).collect();
     let after: Vec<_> = new.iter().filter(is_fixed).collect();
@@ -126,18 +123,46 @@ pub(crate) enum Named {
     Configuration(PathBuf),
 }
 
-/// Which files the text of a configuration file names.
+/// Which files the text of a configuration file names. Read generously: a name
+/// too many is guarded in vain.
 pub(crate) fn named_files(text: &str) -> Vec<Named> {
-    let settings = settings(text).unwrap_or_default();
-    let named = |setting: &Setting<'_>| {
-        let path = PathBuf::from(setting.value.trim_matches('"'));
-        match (setting.section.as_str(), setting.key.as_str()) {
-            ("core", "hookspath") => Some(Named::Hooks(path)),
-            ("include" | "includeif", "path") => Some(Named::Configuration(path)),
-            _ => None,
+    let joined = text.replace("\\\r\n", "").replace("\\\n", "");
+    let mut section = String::new();
+    let mut named = Vec::new();
+    for line in joined.lines() {
+        let mut setting = line.trim_start_matches('\u{feff}').trim();
+        if let Some(header) = setting.strip_prefix('[') {
+            let Some((name, _, rest)) = section_name(header) else {
+                continue;
+            };
+            section = name;
+            setting = rest.trim();
         }
-    };
-    settings.iter().filter_map(named).collect()
+        let Some((key, value)) = setting.split_once('=') else {
+            continue;
+        };
+        let path = PathBuf::from(plain_value(value));
+        match (section.as_str(), key.trim().to_ascii_lowercase().as_str()) {
+            ("core", "hookspath") => named.push(Named::Hooks(path)),
+            ("include" | "includeif", "path") => named.push(Named::Configuration(path)),
+            _ => {}
+        }
+    }
+    named
+}
+
+/// A value without quotes and without what is said about it.
+fn plain_value(value: &str) -> String {
+    let mut quoted = false;
+    let mut plain = String::new();
+    for character in value.trim().chars() {
+        match character {
+            '"' => quoted = !quoted,
+            '#' | ';' if !quoted => break,
+            other => plain.push(other),
+        }
+    }
+    plain.trim_end().to_owned()
 }
 
 /// The work tree that a configuration file names.
@@ -147,10 +172,14 @@ pub(crate) fn work_tree(text: &str) -> Option<&str> {
     trees.next_back().map(|setting| setting.value)
 }
 
-/// Where a file in place of a Git directory says that it is.
-pub(crate) fn gitfile_target(text: &str) -> Option<&str> {
-    let target = text.strip_prefix("gitdir:")?.trim();
-    (!target.is_empty()).then_some(target)
+/// Where a file in place of a Git directory says that it is; any other content
+/// means nothing to Git.
+pub(crate) fn gitfile_target(content: &[u8]) -> Option<&OsStr> {
+    let mut target = content.strip_prefix(b"gitdir: ")?;
+    while let Some(rest) = target.strip_suffix(b"\n").or(target.strip_suffix(b"\r")) {
+        target = rest;
+    }
+    (!target.is_empty()).then(|| OsStr::from_bytes(target))
 }
 
 /// The text of a plain file of ordinary size; `None` for anything else.
@@ -225,9 +254,15 @@ impl Setting<'_> {
             && below.all(|part| !matches!(part, "" | "." | "..") && !part.starts_with(['~', '"']))
     }
 
+    /// Its section and subsection.
+    fn place(&self) -> (&str, &str) {
+        (&self.section, self.subsection)
+    }
+
     /// Where something is fetched from or pushed to.
     fn is_address(&self) -> bool {
-        self.section == "remote" && matches!(self.key.as_str(), "url" | "pushurl")
+        matches!(self.section.as_str(), "remote" | "submodule")
+            && matches!(self.key.as_str(), "url" | "pushurl")
     }
 
     /// Which remote is pushed to when nothing is said.
@@ -258,6 +293,10 @@ fn settings(text: &str) -> Result<Vec<Setting<'_>>, String> {
                 let rest;
                 (section, subsection, rest) =
                     section_name(header).ok_or_else(|| line.to_owned())?;
+                // One subsection has several spellings else.
+                if !is_plain_subsection(subsection) {
+                    return Err(line.to_owned());
+                }
                 rest.trim()
             }
             None => line,
@@ -274,6 +313,14 @@ fn settings(text: &str) -> Result<Vec<Setting<'_>>, String> {
         });
     }
     Ok(settings)
+}
+
+/// None, or a text in quotes without escapes.
+fn is_plain_subsection(subsection: &str) -> bool {
+    let quoted = subsection
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'));
+    subsection.is_empty() || quoted.is_some_and(|text| !text.contains(['\\', '"']))
 }
 
 /// The lower-case section, its subsection, and what follows it.
@@ -309,6 +356,7 @@ fn is_harmless(section: &str, key: &str, value: &str) -> bool {
     }
     match (section, key) {
         ("remote", "url" | "pushurl") | ("submodule", "url") => is_plain_url(value),
+        ("branch", "remote" | "pushremote") => is_remote_name(value),
         ("submodule", "update") => matches!(value, "checkout" | "rebase" | "merge" | "none"),
         (section, key) => HARMLESS
             .iter()
@@ -367,10 +415,8 @@ const HARMLESS: &[(&str, &[&str])] = &[
     (
         "branch",
         &[
-            "remote",
             "merge",
             "rebase",
-            "pushremote",
             "description",
             "autosetupmerge",
             "autosetuprebase",
@@ -400,9 +446,21 @@ const HARMLESS: &[(&str, &[&str])] = &[
 ];
 
 /// Whether fetching from `value` runs no helper: `ext::` and other
-/// `transport::address` forms do, and quotes inside could hide one.
+/// `transport::address` forms do, schemes that Git does not know do, and quotes
+/// inside could hide one.
 fn is_plain_url(value: &str) -> bool {
-    !value.contains("::") && !value.contains('"') && !value.starts_with('-')
+    const SCHEMES: [&str; 5] = ["https", "http", "ssh", "git", "file"];
+    let is_known = match value.split_once("://") {
+        Some((scheme, _)) => SCHEMES.contains(&scheme),
+        None => true,
+    };
+    is_known && !value.contains("::") && !value.contains('"') && !value.starts_with('-')
+}
+
+/// Whether `value` names a remote, and is no address by itself.
+fn is_remote_name(value: &str) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
+    !value.starts_with(['-', '/']) && !value.contains("..") && value.chars().all(is_plain)
 }
 
 #[cfg(test)]
@@ -528,10 +586,14 @@ mod tests {
             Named::Configuration("../more".into()),
         ];
         assert_eq!(named_files(text), named);
-        assert_eq!(
-            gitfile_target("gitdir: ../.git/modules/s\n"),
-            Some("../.git/modules/s")
-        );
-        assert_eq!(gitfile_target("gitdir:\n"), None);
+        let target = gitfile_target(b"gitdir: ../\xff/s\r\n");
+        assert_eq!(target, Some(OsStr::from_bytes(b"../\xff/s")));
+        assert_eq!(gitfile_target(b"gitdir: \n"), None);
+        let text = "[core]\nhooksPath = tools # ours\n[alias]\nl = log \\\n x\n[include]\npath = \"a b\"\n";
+        let named = [
+            Named::Hooks("tools".into()),
+            Named::Configuration("a b".into()),
+        ];
+        assert_eq!(named_files(text), named);
     }
 }

@@ -4,13 +4,15 @@
 //! A walk by descriptors that follows no link, reads names only and has a
 //! budget: other sandboxes may be at work in the same directories.
 
+mod looking;
 mod repository;
 mod walk;
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
-pub(crate) use self::walk::{Entry, list, open_directory, open_root};
+pub(crate) use self::looking::{Looked, open_directory, open_root};
+pub(crate) use self::walk::{Entry, list};
 use crate::guard::Guard;
 use crate::view::FileId;
 

@@ -10,24 +10,29 @@ mod baseline;
 mod moving;
 mod repository;
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::ffi::OsStr;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::FileType;
+use ringfence_sys::Errno;
+use rustix::fs::{AtFlags, FileType};
 
 use self::baseline::Baseline;
 pub use self::baseline::SweepRecord;
 use self::moving::Quarantine;
 use crate::guard::{Guard, is_dependency};
-use crate::survey::{Entry, list, open_directory, open_root};
+use crate::survey::{Entry, Looked, list, open_directory, open_root};
 use crate::within::is_within;
 
 /// The deepest that is looked.
 const DEEPEST: usize = 200;
 /// The most entries of one directory.
 const MOST_ENTRIES: usize = 2_000_000;
+
+/// The rule about what could not be looked at.
+const UNSEEN: &str = "directory that cannot be looked into";
 
 /// What was found, and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,10 +87,13 @@ impl Sweeper {
             let is_inner = roots
                 .iter()
                 .any(|other| other != root && is_within(root, other));
-            if !is_inner && let Ok(directory) = open_root(root) {
-                sweep.walk(&directory, root, Around::default());
+            match open_root(root) {
+                _ if is_inner => {}
+                Ok(mut directory) => sweep.walk(&mut directory, root, Around::default()),
+                Err(_) => sweep.tell(root, UNSEEN, None),
             }
         }
+        sweep.take_what_was_led_to();
         sweep.put_links_back();
         sweep.swept
     }
@@ -106,42 +114,68 @@ struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    fn walk(&mut self, directory: &OwnedFd, path: &Path, around: Around) {
-        if around.depth > DEEPEST || self.quarantine.is_around(path) {
+    fn walk(&mut self, directory: &mut Looked, path: &Path, around: Around) {
+        if self.quarantine.is_around(path) {
             return;
         }
         let Ok(entries) = list(directory.as_fd(), MOST_ENTRIES) else {
+            self.tell(path, UNSEEN, None);
             return;
         };
         let is_repository = repository::looks_like_one(path, &entries);
         if is_repository && self.guard.guards_git() {
             self.judge_repository(directory, path, &entries);
         }
-        let are_names_free = around.is_dependency || !self.baseline.had(directory, path);
+        let are_names_free = around.is_dependency || !self.baseline.had(&*directory, path);
         for entry in &entries {
-            if !are_names_free && self.judge_name(directory, path, entry) {
+            if (!are_names_free && self.judge_name(directory, path, entry))
+                || self.judge_place(directory, path, entry)
+            {
                 continue;
             }
             if entry.name.as_bytes().eq_ignore_ascii_case(b".git") {
                 self.judge_git_entry(directory, path, entry);
             }
-            // Nothing in there is anybody's work tree.
-            let is_objects = is_repository && entry.name == "objects";
-            if entry.kind == FileType::Directory
-                && !is_objects
-                && let Ok(inner) = open_directory(directory.as_fd(), &entry.name)
-            {
+            if entry.kind == FileType::Directory {
                 let around = Around {
                     depth: around.depth + 1,
                     is_dependency: around.is_dependency || is_dependency(entry.name.as_bytes()),
                 };
-                self.walk(&inner, &path.join(&entry.name), around);
+                self.enter(directory, path, entry, around);
             }
         }
     }
 
+    /// Looks into a directory. One that cannot be looked into is taken away, if
+    /// the run made it.
+    fn enter(&mut self, directory: &mut Looked, path: &Path, entry: &Entry, around: Around) {
+        let inner = open_directory(directory.as_fd(), &entry.name);
+        match inner {
+            Ok(mut inner) if around.depth <= DEEPEST => {
+                self.walk(&mut inner, &path.join(&entry.name), around);
+            }
+            // Of somebody else's, who lets nobody look, or gone.
+            Err(Errno::PERM | Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+            _ if self.baseline.had_entry(&*directory, path, &entry.name) => {
+                self.tell(&path.join(&entry.name), UNSEEN, None);
+            }
+            _ => {
+                self.take_away(directory, path, entry, UNSEEN);
+            }
+        }
+    }
+
+    /// A link where a directory was would let names be free behind it; true when
+    /// it is gone.
+    fn judge_place(&mut self, directory: &mut Looked, path: &Path, entry: &Entry) -> bool {
+        let is_link = entry.kind == FileType::Symlink;
+        is_link
+            && self.baseline.had_directory(&path.join(&entry.name))
+            && self.take_away(directory, path, entry, "link in place of a directory")
+    }
+
     /// Judges an entry that a protected name begins with; true when it is gone.
-    fn judge_name(&mut self, directory: &OwnedFd, path: &Path, entry: &Entry) -> bool {
+    fn judge_name(&mut self, directory: &mut Looked, path: &Path, entry: &Entry) -> bool {
         let lower = entry.name.as_bytes().to_ascii_lowercase();
         let guard = self.guard;
         for sequel in guard.sequels(&lower) {
@@ -162,7 +196,7 @@ impl Sweep<'_> {
     /// What follows the first component of a protected name.
     fn judge_sequel(
         &mut self,
-        directory: &OwnedFd,
+        directory: &mut Looked,
         path: &Path,
         entry: &Entry,
         next: &[u8],
@@ -174,7 +208,7 @@ impl Sweep<'_> {
             self.judge_protected(directory, path, entry);
             return;
         }
-        let Ok(inner) = open_directory(directory.as_fd(), &entry.name) else {
+        let Ok(mut inner) = open_directory(directory.as_fd(), &entry.name) else {
             return;
         };
         let entries = list(inner.as_fd(), MOST_ENTRIES).unwrap_or_default();
@@ -182,31 +216,67 @@ impl Sweep<'_> {
         for entry in entries.iter().filter(is_next) {
             match rest.split_first() {
                 None => {
-                    self.judge_protected(&inner, &place, entry);
+                    self.judge_protected(&mut inner, &place, entry);
                 }
-                Some((next, rest)) => self.judge_sequel(&inner, &place, entry, next, rest),
+                Some((next, rest)) => self.judge_sequel(&mut inner, &place, entry, next, rest),
             }
         }
     }
 
     /// Moves a protected name that was not there before; true if it did.
-    fn judge_protected(&mut self, directory: &OwnedFd, path: &Path, entry: &Entry) -> bool {
-        if self.baseline.had_entry(directory, path, &entry.name) {
+    fn judge_protected(&mut self, directory: &mut Looked, path: &Path, entry: &Entry) -> bool {
+        let place = path.join(&entry.name);
+        let link = self.baseline.links().iter().find(|(own, _)| *own == place);
+        let is_kept = match link {
+            // Nothing is mounted over a link: it may have been replaced.
+            Some((_, target)) => is_link_to(directory, &entry.name, target),
+            None => self.baseline.had_entry(&*directory, path, &entry.name),
+        };
+        if is_kept {
             return false;
         }
         let name = entry.name.to_string_lossy();
         self.take_away(directory, path, entry, &format!("protected name {name}"))
     }
 
-    fn take_away(&mut self, directory: &OwnedFd, path: &Path, entry: &Entry, rule: &str) -> bool {
+    fn take_away(
+        &mut self,
+        directory: &mut Looked,
+        path: &Path,
+        entry: &Entry,
+        rule: &str,
+    ) -> bool {
         let moved_to = self.quarantine.take(directory, path, &entry.name);
         let is_gone = moved_to.is_some();
+        self.tell(&path.join(&entry.name), rule, moved_to);
+        is_gone
+    }
+
+    fn tell(&mut self, path: &Path, rule: &str, moved_to: Option<PathBuf>) {
         self.swept.push(Swept {
-            path: path.join(&entry.name),
+            path: path.to_path_buf(),
             rule: rule.to_owned(),
             moved_to,
         });
-        is_gone
+    }
+
+    /// What came to be where links in place of protected names, and Git's
+    /// configuration, lead.
+    fn take_what_was_led_to(&mut self) {
+        for place in self.baseline.led_to() {
+            let parent = place.parent().zip(place.file_name());
+            if let Some((parent, name)) = parent
+                && let Ok(mut directory) = open_root(parent)
+                && let Some(entry) = entry_of(&directory, name)
+            {
+                self.take_away(
+                    &mut directory,
+                    parent,
+                    &entry,
+                    "place that Git is told to look at",
+                );
+            }
+        }
     }
 
     /// Links in place of protected names could be removed, as nothing can be
@@ -219,12 +289,21 @@ impl Sweep<'_> {
             if let Ok(directory) = open_root(parent)
                 && rustix::fs::symlinkat(target, &directory, name).is_ok()
             {
-                self.swept.push(Swept {
-                    path: place.clone(),
-                    rule: "protected name that was removed, and is there again".to_owned(),
-                    moved_to: None,
-                });
+                self.tell(place, "link that was removed, and is there again", None);
             }
         }
     }
+}
+
+fn is_link_to(directory: &Looked, name: &OsStr, target: &Path) -> bool {
+    let found = rustix::fs::readlinkat(directory, name, Vec::new());
+    found.is_ok_and(|found| found.as_bytes() == target.as_os_str().as_bytes())
+}
+
+fn entry_of(directory: &Looked, name: &OsStr) -> Option<Entry> {
+    let status = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    Some(Entry {
+        name: name.to_owned(),
+        kind: FileType::from_raw_mode(status.st_mode),
+    })
 }

@@ -34,6 +34,11 @@ impl FileId {
         Self { device, inode }
     }
 
+    /// The device and the inode.
+    pub(crate) fn numbers(self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+
     pub(crate) fn of_stat(stat: &rustix::fs::Stat) -> Self {
         Self {
             device: stat.st_dev,

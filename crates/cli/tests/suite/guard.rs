@@ -278,3 +278,124 @@ fn g11_a_submodule_can_be_added_to_an_old_repository() {
     let config = arena.folder.read("own/.git/modules/sub/config");
     assert!(config.contains("worktree = ../../../sub"), "{config}");
 }
+
+/// Ways to leave a repository that runs a program behind: what is there before,
+/// the attack, and where Git is used afterwards. `CONFIG` writes configuration
+/// that runs one.
+const LEFT_BEHIND: &[(&str, &str, &str)] = &[
+    (
+        "git init -q proj",
+        "mv proj old; mkdir proj; cd proj; git init -q .; CONFIG > .git/config",
+        "proj",
+    ),
+    (
+        "true",
+        "mkdir -p objects refs; git init -q objects/p; CONFIG > objects/p/.git/config",
+        "objects/p",
+    ),
+    (
+        "git init -q . && mkdir sub",
+        "git init -q --bare .git/objects/e; CONFIG > .git/objects/e/config; \
+         (echo 'gitdir: ../.git/objects/e'; head -c 300000 /dev/zero | tr '\\0' '\\n') > sub/.git",
+        "sub",
+    ),
+    (
+        "true",
+        "d=$(printf 'a/%.0s' $(seq 205)); mkdir -p $d; git init -q --bare ${d}r; \
+         CONFIG > ${d}r/config; echo \"gitdir: ${d}r\" > .git",
+        ".",
+    ),
+    (
+        "true",
+        "git init -q .; CONFIG > .git/config; chmod 0311 .git",
+        ".",
+    ),
+    (
+        "true",
+        "git init -q .; CONFIG > .git/config; chmod 0311 .",
+        ".",
+    ),
+    (
+        "true",
+        "git init -q .; CONFIG > .git/config; chmod 0555 .git",
+        ".",
+    ),
+];
+
+#[test]
+fn g4_no_repository_that_runs_programs_is_left_behind() {
+    for (prepare, attack, place) in LEFT_BEHIND {
+        let planted = |arena: &Arena| {
+            let ran = arena.folder.join("ran").display().to_string();
+            let config = format!(
+                r#"printf '[core]\n\trepositoryformatversion = 0\n\tfsmonitor = "touch {ran}; false"\n'"#
+            );
+            attack.replace("CONFIG", &config)
+        };
+        let used = |arena: &Arena| {
+            arena.outside(&format!("chmod -R u+rwX . ; git -C {place} status; true"));
+            arena.folder.has("ran")
+        };
+        let outside = Arena::prepared(prepare);
+        outside.outside(&planted(&outside));
+        assert!(used(&outside), "`{attack}` has no effect outside");
+        for guard in ["live", "sweep"] {
+            let arena = Arena::prepared(prepare);
+            let outcome = arena.inside_with(&["--guard", guard], &planted(&arena));
+            assert!(!used(&arena), "{guard}: `{attack}`\n{}", outcome.stderr);
+        }
+    }
+}
+
+#[test]
+fn g4_a_link_cannot_stand_in_for_a_directory_that_was_there() {
+    let prepare = "mkdir -p app/.vscode && echo own > app/.vscode/s";
+    for attack in [
+        "cp -r app new; mv app old; ln -s new app",
+        "cp -r app new; mv app old; ln -s new l; mv l app",
+    ] {
+        refused_after(prepare, attack);
+        let arena = Arena::prepared(prepare);
+        arena
+            .inside_with(&["--guard", "sweep"], attack)
+            .expect_code(0);
+        assert!(!arena.folder.has("app"), "{attack}");
+    }
+}
+
+#[test]
+fn g4_what_nobody_may_read_is_protected_too() {
+    let arena = Arena::prepared(
+        "git init -q . && mkdir sub && echo own > sub/.envrc && git init -q --bare bare && \
+         chmod 0311 .git sub",
+    );
+    for attack in [
+        "python3 -c 'open(\".git/config\", \"r+\").write(\"x\")'",
+        "python3 -c 'open(\"sub/.envrc\", \"r+\").write(\"x\")'",
+        "python3 -c 'open(\"bare/config\", \"r+\").write(\"x\")'",
+    ] {
+        refused(attack, arena.inside(attack));
+    }
+    arena
+        .outside("test $(stat -c %a .git) = 311")
+        .expect_code(0);
+}
+
+#[test]
+fn what_was_there_before_is_not_taken_away() {
+    let prepare = "git init -q vendor/lib && git -C vendor/lib config credential.helper own && \
+        echo x > vendor/lib/.git/hooks/pre-commit && mkdir -p src/hooks src/objects src/refs && \
+        echo x > src/hooks/use.ts && echo '[a' > src/config && git init -q --bare bare && \
+        git -C bare config credential.helper own && echo x > bare/hooks/post-receive";
+    let arena = Arena::prepared(prepare);
+    // Times of files are no finer than that.
+    arena.outside("sleep 0.05");
+    let before = super::arena::state(arena.folder.path());
+    for guard in ["live", "sweep"] {
+        let outcome = arena
+            .inside_with(&["--guard", guard], "true")
+            .expect_code(0);
+        assert_eq!(outcome.stderr, "");
+    }
+    assert_eq!(super::arena::state(arena.folder.path()), before);
+}

@@ -1,31 +1,35 @@
 //! Git directories that are there before a run.
 
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 
-use super::walk::{Entry, Surveyor, list, open_directory, open_root};
+use super::looking::{Looked, open_directory, open_root};
+use super::walk::{Entry, Surveyor, list};
 use crate::git::{self, CONTROL_NAMES};
 use crate::view::FileId;
 
 /// The most entries of a Git directory that are looked at.
 const MOST_ENTRIES: usize = 10_000;
+/// How far configuration that names configuration is followed.
+const DEEPEST_INCLUDE: usize = 5;
 /// How deep the name of a submodule may be.
 const DEEPEST_MODULE: usize = 8;
 
 impl Surveyor<'_> {
     /// An entry called `.git`: the Git directory, a file or a link that leads to
     /// it.
-    pub(super) fn git_entry(&mut self, directory: &OwnedFd, path: &Path, entry: &Entry) {
+    pub(super) fn git_entry(&mut self, directory: &Looked, path: &Path, entry: &Entry) {
         if !self.guard.guards_git() {
             return;
         }
         let place = path.join(&entry.name);
         match entry.kind {
             FileType::Directory => {
-                if let Ok(inner) = open_directory(directory.as_fd(), &entry.name) {
+                let inner = open_directory(directory.as_fd(), &entry.name);
+                if let Some(inner) = self.opened(inner) {
                     self.repository(&inner, &place);
                 }
             }
@@ -35,8 +39,8 @@ impl Surveyor<'_> {
             }
             _ => {
                 self.freeze(place.clone());
-                let text = git::read_text(directory, &entry.name).ok().flatten();
-                if let Some(target) = text.as_deref().and_then(git::gitfile_target) {
+                let content = git::read_plain(directory, &entry.name).ok().flatten();
+                if let Some(target) = content.as_deref().and_then(git::gitfile_target) {
                     self.repository_at(&path.join(target));
                 }
             }
@@ -56,13 +60,14 @@ impl Surveyor<'_> {
 
     /// Guards what is there of a Git directory's control files, and of those
     /// that its configuration names.
-    pub(super) fn repository(&mut self, directory: &OwnedFd, path: &Path) {
+    pub(super) fn repository(&mut self, directory: &Looked, path: &Path) {
         let Ok(status) = rustix::fs::fstat(directory) else {
             return;
         };
         if !self.found.repositories.insert(FileId::of_stat(&status)) {
             return;
         }
+        self.note(directory.as_fd(), path);
         let Ok(entries) = list(directory.as_fd(), MOST_ENTRIES) else {
             self.found.is_complete = false;
             return;
@@ -85,7 +90,7 @@ impl Surveyor<'_> {
         }
     }
 
-    fn control(&mut self, directory: &OwnedFd, path: &Path, entry: &Entry) {
+    fn control(&mut self, directory: &Looked, path: &Path, entry: &Entry) {
         let place = path.join(&entry.name);
         if entry.kind == FileType::Symlink {
             self.link(directory, &place, &entry.name);
@@ -96,16 +101,31 @@ impl Surveyor<'_> {
             return;
         }
         let text = git::read_text(directory, &entry.name).ok().flatten();
-        for named in text.as_deref().map(git::named_files).unwrap_or_default() {
-            self.leads_to(&resolved(path, &named));
-        }
+        self.follow_named(path, text.as_deref().unwrap_or_default(), 0);
         if entry.name == "config" {
             self.found.configurations.push(place);
         }
     }
 
+    /// What configuration has Git read, and what that has it read.
+    fn follow_named(&mut self, path: &Path, text: &str, depth: usize) {
+        for named in git::named_files(text) {
+            let place = resolved(path, &named);
+            self.leads_to(&place);
+            let parent = place.parent().zip(place.file_name());
+            if let (git::Named::Configuration(_), Some((parent, name))) = (&named, parent)
+                && depth < DEEPEST_INCLUDE
+                && let Ok(directory) = std::fs::canonicalize(parent)
+                && let Ok(directory) = open_root(&directory)
+                && let Ok(Some(more)) = git::read_text(&directory, name)
+            {
+                self.follow_named(parent, &more, depth + 1);
+            }
+        }
+    }
+
     /// Submodules, whose names may have several components.
-    fn modules(&mut self, parent: &OwnedFd, path: &Path, name: &OsStr, depth: usize) {
+    fn modules(&mut self, parent: &Looked, path: &Path, name: &OsStr, depth: usize) {
         let Ok(directory) = open_directory(parent.as_fd(), name) else {
             return;
         };
@@ -123,7 +143,7 @@ impl Surveyor<'_> {
         }
     }
 
-    fn worktrees(&mut self, parent: &OwnedFd, path: &Path) {
+    fn worktrees(&mut self, parent: &Looked, path: &Path) {
         let Ok(directory) = open_directory(parent.as_fd(), OsStr::new("worktrees")) else {
             return;
         };

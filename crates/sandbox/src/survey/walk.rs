@@ -2,13 +2,14 @@
 
 use std::ffi::{OsStr, OsString};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use ringfence_sys::Errno;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags};
+use rustix::fs::{AtFlags, FileType, RawDir, SeekFrom};
 
+use super::looking::{Looked, open_directory, open_root};
 use super::{DEEPEST, MOST_DIRECTORIES, MOST_ENTRIES, MOST_FROZEN, Survey};
 use crate::guard::{Guard, is_dependency};
 use crate::view::FileId;
@@ -46,14 +47,14 @@ impl<'a> Surveyor<'a> {
             let is_inner = roots
                 .iter()
                 .any(|other| other != root && is_within(root, other));
-            if !is_inner && let Ok(directory) = open_root(root) {
+            if !is_inner && let Some(directory) = self.opened(open_root(root)) {
                 self.walk(&directory, root, 0);
             }
         }
         self.found
     }
 
-    fn walk(&mut self, directory: &OwnedFd, path: &Path, depth: usize) {
+    fn walk(&mut self, directory: &Looked, path: &Path, depth: usize) {
         if self.is_over(depth) {
             return;
         }
@@ -71,14 +72,24 @@ impl<'a> Surveyor<'a> {
         }
     }
 
-    fn note(&mut self, directory: BorrowedFd<'_>, path: &Path) {
+    /// What cannot be opened although it is our own was not surveyed.
+    pub(super) fn opened(&mut self, opened: Result<Looked, Errno>) -> Option<Looked> {
+        let is_missed = !matches!(
+            opened,
+            Ok(_) | Err(Errno::ACCESS | Errno::PERM | Errno::NOENT | Errno::NOTDIR | Errno::LOOP)
+        );
+        self.found.is_complete &= !is_missed;
+        opened.ok()
+    }
+
+    pub(super) fn note(&mut self, directory: BorrowedFd<'_>, path: &Path) {
         if let Ok(status) = rustix::fs::fstat(directory) {
             let id = FileId::of_stat(&status);
             self.found.directories.insert(path.to_path_buf(), id);
         }
     }
 
-    fn look_at(&mut self, directory: &OwnedFd, path: &Path, entry: &Entry, depth: usize) {
+    fn look_at(&mut self, directory: &Looked, path: &Path, entry: &Entry, depth: usize) {
         let name = entry.name.as_bytes();
         if name.eq_ignore_ascii_case(b".git") {
             self.git_entry(directory, path, entry);
@@ -97,9 +108,12 @@ impl<'a> Surveyor<'a> {
         if entry.kind != FileType::Directory {
             return;
         }
-        if !is_dependency(name)
-            && let Ok(inner) = open_directory(directory.as_fd(), &entry.name)
-        {
+        let inner = if is_dependency(name) {
+            None
+        } else {
+            self.opened(open_directory(directory.as_fd(), &entry.name))
+        };
+        if let Some(inner) = inner {
             self.walk(&inner, &place, depth + 1);
         } else {
             // Of dependencies, or of somebody else's, who lets nobody look.
@@ -112,7 +126,7 @@ impl<'a> Surveyor<'a> {
     }
 
     /// A protected name itself.
-    fn protected(&mut self, directory: &OwnedFd, place: &Path, entry: &Entry) {
+    fn protected(&mut self, directory: &Looked, place: &Path, entry: &Entry) {
         if entry.kind == FileType::Symlink {
             self.link(directory, place, &entry.name);
         } else {
@@ -122,7 +136,7 @@ impl<'a> Surveyor<'a> {
 
     /// What follows the first component of a protected name, as far as it is
     /// there.
-    fn deeper(&mut self, directory: &OwnedFd, place: &Path, entry: &Entry, sequel: &[Vec<u8>]) {
+    fn deeper(&mut self, directory: &Looked, place: &Path, entry: &Entry, sequel: &[Vec<u8>]) {
         if entry.kind == FileType::Symlink {
             let rest: PathBuf = sequel.iter().map(|part| OsStr::from_bytes(part)).collect();
             self.leads_to(&place.join(rest));
@@ -152,7 +166,7 @@ impl<'a> Surveyor<'a> {
 
     /// A link in place of a protected name: it stays, and so does what it leads
     /// to.
-    pub(super) fn link(&mut self, directory: &OwnedFd, place: &Path, name: &OsStr) {
+    pub(super) fn link(&mut self, directory: &Looked, place: &Path, name: &OsStr) {
         if let Ok(target) = rustix::fs::readlinkat(directory, name, Vec::new()) {
             let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
             self.found.links.push((place.to_path_buf(), target));
@@ -183,13 +197,9 @@ impl<'a> Surveyor<'a> {
 
     fn is_over(&mut self, depth: usize) -> bool {
         self.directories += 1;
-        let is_over = depth > DEEPEST
-            || self.directories > MOST_DIRECTORIES
-            || self.entries >= MOST_ENTRIES
-            || !self.found.is_complete;
-        if is_over {
-            self.found.is_complete = false;
-        }
+        let is_over =
+            depth > DEEPEST || self.directories > MOST_DIRECTORIES || self.entries >= MOST_ENTRIES;
+        self.found.is_complete &= !is_over;
         is_over
     }
 }
@@ -209,18 +219,10 @@ fn real(path: &Path) -> PathBuf {
     path.to_path_buf()
 }
 
-pub(crate) fn open_root(path: &Path) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
-}
-
-pub(crate) fn open_directory(parent: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::openat(parent, name, flags, Mode::empty())
-}
-
 /// The entries of a directory, `E2BIG` if there are more than `most`.
 pub(crate) fn list(directory: BorrowedFd<'_>, most: usize) -> Result<Vec<Entry>, Errno> {
+    // It may have been listed before.
+    rustix::fs::seek(directory, SeekFrom::Start(0))?;
     let mut buffer = [MaybeUninit::<u8>::uninit(); 16 * 1024];
     let mut raw = RawDir::new(directory, &mut buffer);
     let mut entries = Vec::new();

@@ -1,12 +1,12 @@
 //! What was there before a run: by its survey, or, where there is none that is
 //! whole or the run was cut off, by the times of files.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::os::fd::OwnedFd;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, StatxFlags};
+use rustix::fs::{AtFlags, StatxFlags, StatxTimestamp};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +28,9 @@ pub struct SweepRecord {
     git_config: bool,
     /// Nanoseconds since the epoch.
     since: i64,
-    there: Vec<OsString>,
+    /// Each with the device and the inode of the directory it was in.
+    there: Vec<(OsString, u64, u64)>,
+    led_to: Vec<OsString>,
     links: Vec<(OsString, OsString)>,
 }
 
@@ -36,6 +38,10 @@ impl SweepRecord {
     pub(super) fn of(guard: &Guard, baseline: &Baseline) -> Self {
         let links = baseline.links.iter();
         let links = links.map(|(place, target)| (text(place), text(target)));
+        let there = baseline.there.iter().map(|(path, parent)| {
+            let (device, inode) = parent.numbers();
+            (text(path), device, inode)
+        });
         Self {
             version: 1,
             roots: guard.roots().iter().map(text).collect(),
@@ -43,7 +49,8 @@ impl SweepRecord {
             git_hooks: guard.guards_git_entry("hooks"),
             git_config: guard.guards_git_entry("config"),
             since: baseline.since,
-            there: baseline.there.iter().map(text).collect(),
+            there: there.collect(),
+            led_to: baseline.led_to.iter().map(text).collect(),
             links: links.collect(),
         }
     }
@@ -67,8 +74,10 @@ impl SweepRecord {
 #[derive(Debug, Clone)]
 pub(super) struct Baseline {
     since: i64,
-    /// Protected names and control files.
-    there: HashSet<PathBuf>,
+    /// Protected names and control files, with the directories they were in.
+    there: HashMap<PathBuf, FileId>,
+    /// What must not come to be where links and configuration lead.
+    led_to: Vec<PathBuf>,
     links: Vec<(PathBuf, PathBuf)>,
     /// The directories, where all are known.
     directories: Option<HashMap<PathBuf, FileId>>,
@@ -80,9 +89,17 @@ impl Baseline {
         // The clock that the kernel takes the times of files from.
         let now = clock_gettime(ClockId::RealtimeCoarse);
         let links = survey.links.iter().map(|(place, _)| place);
+        let with_parent = |path: &PathBuf| {
+            let parent = survey.directories.get(path.parent()?)?;
+            Some((path.clone(), *parent))
+        };
+        let there = survey.frozen.iter().chain(links);
+        let missing = survey.led_to.iter();
+        let missing = missing.filter(|path| !survey.frozen.contains(path));
         Self {
             since: nanoseconds(now.tv_sec, now.tv_nsec),
-            there: survey.frozen.iter().chain(links).cloned().collect(),
+            there: there.filter_map(with_parent).collect(),
+            led_to: missing.cloned().collect(),
             links: survey.links.clone(),
             directories: survey.is_complete.then(|| survey.directories.clone()),
         }
@@ -91,9 +108,13 @@ impl Baseline {
     pub(super) fn of_record(record: &SweepRecord) -> Self {
         let links = record.links.iter();
         let links = links.map(|(place, target)| (place.into(), target.into()));
+        let there = record.there.iter();
+        let there =
+            there.map(|(path, device, inode)| (PathBuf::from(path), FileId::new(*device, *inode)));
         Self {
             since: record.since,
-            there: record.there.iter().map(PathBuf::from).collect(),
+            there: there.collect(),
+            led_to: record.led_to.iter().map(PathBuf::from).collect(),
             links: links.collect(),
             directories: None,
         }
@@ -103,48 +124,50 @@ impl Baseline {
         &self.links
     }
 
+    pub(super) fn led_to(&self) -> &[PathBuf] {
+        &self.led_to
+    }
+
     /// Whether a directory was there: names in others are free. One that was
     /// put in the place of another counts as the other.
-    pub(super) fn had(&self, directory: &OwnedFd, path: &Path) -> bool {
+    pub(super) fn had(&self, directory: impl AsFd, path: &Path) -> bool {
         match &self.directories {
             Some(known) => known.contains_key(path),
-            None => !Self::is_born_after(directory, OsStr::new(""), self.since),
+            None => !self.is_new(directory, OsStr::new("")),
         }
     }
 
-    /// Whether an entry was there, and in the same directory.
-    pub(super) fn had_entry(&self, directory: &OwnedFd, path: &Path, name: &OsStr) -> bool {
-        if self.there.contains(&path.join(name)) {
-            return self.is_same(directory, path);
-        }
-        // What was made in the same tick counts as new.
-        self.directories.is_none() && !Self::is_born_after(directory, name, self.since - 1)
+    /// Whether there was a directory at a path, as far as all are known.
+    pub(super) fn had_directory(&self, path: &Path) -> bool {
+        let known = self.directories.as_ref();
+        known.is_some_and(|known| known.contains_key(path))
     }
 
-    fn is_same(&self, directory: &OwnedFd, path: &Path) -> bool {
-        let known = self.directories.as_ref().and_then(|known| known.get(path));
-        let now = rustix::fs::fstat(directory).map(|status| FileId::of_stat(&status));
-        known.is_none_or(|known| now.is_ok_and(|now| now == *known))
+    /// Whether an entry was there, and in the same directory; or is older than
+    /// the run.
+    pub(super) fn had_entry(&self, directory: impl AsFd, path: &Path, name: &OsStr) -> bool {
+        let known = self.there.get(&path.join(name));
+        let now = rustix::fs::fstat(&directory).map(|status| FileId::of_stat(&status));
+        let is_same = known.is_some_and(|known| now.is_ok_and(|now| now == *known));
+        is_same || !self.is_new(directory, name)
     }
 
-    /// Whether a file was made, or, where its file system does not tell that,
-    /// changed after that. One that cannot be looked at was not.
-    fn is_born_after(directory: &OwnedFd, name: &OsStr, since: i64) -> bool {
+    /// Whether a file was made or changed since, which moving it does too. A
+    /// directory changes with every name in it: of that its birth counts, where
+    /// its file system knows it. What cannot be looked at is not new.
+    fn is_new(&self, directory: impl AsFd, name: &OsStr) -> bool {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH;
         let wanted = StatxFlags::BTIME | StatxFlags::CTIME;
         let Ok(status) = rustix::fs::statx(directory, name, flags, wanted) else {
             return false;
         };
-        let knows_birth = status.stx_mask & StatxFlags::BTIME.bits() != 0;
-        let time = if knows_birth {
-            status.stx_btime
-        } else if name.is_empty() {
-            // A directory changes with every name in it.
-            return false;
-        } else {
-            status.stx_ctime
-        };
-        nanoseconds(time.tv_sec, i64::from(time.tv_nsec)) > since
+        let time = |time: StatxTimestamp| nanoseconds(time.tv_sec, i64::from(time.tv_nsec));
+        if name.is_empty() {
+            let knows_birth = status.stx_mask & StatxFlags::BTIME.bits() != 0;
+            return knows_birth && time(status.stx_btime) > self.since;
+        }
+        // What was made in the same tick counts as new.
+        time(status.stx_ctime) >= self.since
     }
 }
 

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use crate::survey::Looked;
 use ringfence_sys::Errno;
 use rustix::fs::{CWD, Mode, OFlags, RenameFlags};
 
@@ -34,11 +35,19 @@ impl Quarantine {
     /// cannot be moved.
     pub(super) fn take(
         &mut self,
-        directory: &OwnedFd,
+        directory: &mut Looked,
         path: &Path,
         name: &OsStr,
     ) -> Option<PathBuf> {
         self.count += 1;
+        let moved = self.try_to_take(directory, path, name);
+        moved.or_else(|| {
+            directory.make_writable().ok()?;
+            self.try_to_take(directory, path, name)
+        })
+    }
+
+    fn try_to_take(&mut self, directory: &Looked, path: &Path, name: &OsStr) -> Option<PathBuf> {
         let fresh = self.fresh_name(name);
         let moved = self.open().and_then(|quarantine| {
             let keep = RenameFlags::NOREPLACE;
@@ -51,7 +60,7 @@ impl Quarantine {
         }
     }
 
-    fn set_aside(&self, directory: &OwnedFd, path: &Path, name: &OsStr) -> Option<PathBuf> {
+    fn set_aside(&self, directory: &Looked, path: &Path, name: &OsStr) -> Option<PathBuf> {
         let run = self.path.file_name().unwrap_or_default().to_string_lossy();
         let run: String = run.chars().take(8).collect();
         let mut aside = name.to_os_string();

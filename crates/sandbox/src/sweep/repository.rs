@@ -1,14 +1,14 @@
 //! Git directories as they are when a run is over: judged by what Git would do
 //! with them.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use rustix::fs::FileType;
 
 use super::{MOST_ENTRIES, Sweep};
 use crate::git::{self, CONTROL_NAMES, HEAD};
-use crate::survey::{Entry, list, open_directory};
+use crate::survey::{Entry, Looked, list, open_directory};
 
 /// Whether Git may take a directory for one of its own. It wants more of one
 /// than this.
@@ -25,7 +25,12 @@ pub(super) fn looks_like_one(path: &Path, entries: &[Entry]) -> bool {
 }
 
 impl Sweep<'_> {
-    pub(super) fn judge_repository(&mut self, directory: &OwnedFd, path: &Path, entries: &[Entry]) {
+    pub(super) fn judge_repository(
+        &mut self,
+        directory: &mut Looked,
+        path: &Path,
+        entries: &[Entry],
+    ) {
         for entry in entries {
             let name = entry.name.to_string_lossy().to_ascii_lowercase();
             let is_control = CONTROL_NAMES.contains(&name.as_str());
@@ -44,12 +49,12 @@ impl Sweep<'_> {
     }
 
     /// A control file of a repository that was there before was read-only.
-    fn was_control(&self, directory: &OwnedFd, path: &Path, entry: &Entry) -> bool {
+    fn was_control(&self, directory: &Looked, path: &Path, entry: &Entry) -> bool {
         self.baseline.had_entry(directory, path, &entry.name)
     }
 
-    fn judge_configuration(&mut self, directory: &OwnedFd, path: &Path, entry: &Entry) {
-        let text = git::read_text(directory, &entry.name).ok().flatten();
+    fn judge_configuration(&mut self, directory: &mut Looked, path: &Path, entry: &Entry) {
+        let text = git::read_text(&*directory, &entry.name).ok().flatten();
         let setting = match &text {
             Some(text) => git::dangerous_setting(text, self.depth_of(path))
                 .or_else(|| self.strays(path, text).then(|| "core.worktree".to_owned())),
@@ -73,30 +78,33 @@ impl Sweep<'_> {
         }
     }
 
-    fn judge_hooks(&mut self, directory: &OwnedFd, path: &Path, entry: &Entry) {
+    fn judge_hooks(&mut self, directory: &mut Looked, path: &Path, entry: &Entry) {
         let rule = "live hook of a new repository";
-        let Ok(hooks) = open_directory(directory.as_fd(), &entry.name) else {
-            // A link, or a file that could become one.
-            if entry.kind == FileType::Symlink {
+        let hooks = open_directory(directory.as_fd(), &entry.name);
+        let listed = hooks.and_then(|hooks| Ok((list(hooks.as_fd(), MOST_ENTRIES)?, hooks)));
+        let Ok((entries, mut hooks)) = listed else {
+            // A link, or what cannot be looked into; a file has no hooks.
+            if entry.kind != FileType::RegularFile {
                 self.take_away(directory, path, entry, rule);
             }
             return;
         };
         let place = path.join(&entry.name);
-        for hook in list(hooks.as_fd(), MOST_ENTRIES).unwrap_or_default() {
+        for hook in entries {
             let is_sample = Path::new(&hook.name)
                 .extension()
                 .is_some_and(|extension| extension == "sample");
             let is_note = hook.name.to_string_lossy().starts_with("README");
-            if !is_sample && !is_note {
-                self.take_away(&hooks, &place, &hook, rule);
+            let is_old = self.baseline.had_entry(&hooks, &place, &hook.name);
+            if !is_sample && !is_note && !is_old {
+                self.take_away(&mut hooks, &place, &hook, rule);
             }
         }
     }
 
     /// Only a work tree has one, and its own repository is two above it.
-    fn judge_common_directory(&mut self, directory: &OwnedFd, path: &Path, entry: &Entry) {
-        let text = git::read_text(directory, &entry.name).ok().flatten();
+    fn judge_common_directory(&mut self, directory: &mut Looked, path: &Path, entry: &Entry) {
+        let text = git::read_text(&*directory, &entry.name).ok().flatten();
         let parent = path.parent().and_then(Path::file_name);
         let is_plain = text.is_some_and(|text| text.trim_end() == "../..")
             && parent.is_some_and(|name| name == "worktrees");
@@ -108,27 +116,27 @@ impl Sweep<'_> {
 
     /// A file or link in place of a Git directory: what it leads to must have
     /// been looked at.
-    pub(super) fn judge_git_entry(&mut self, directory: &OwnedFd, path: &Path, entry: &Entry) {
+    pub(super) fn judge_git_entry(&mut self, directory: &mut Looked, path: &Path, entry: &Entry) {
         if entry.kind == FileType::Directory
             || !self.guard.guards_git()
-            || self.baseline.had_entry(directory, path, &entry.name)
+            || self.baseline.had_entry(&*directory, path, &entry.name)
         {
             return;
         }
-        let place = path.join(&entry.name);
-        let target = if entry.kind == FileType::Symlink {
-            Some(place)
-        } else {
-            let text = git::read_text(directory, &entry.name).ok().flatten();
-            let target = text.as_deref().and_then(git::gitfile_target);
-            target.map(|target| path.join(target))
+        let target = match entry.kind {
+            FileType::Symlink => Some(entry.name.clone()),
+            FileType::RegularFile => match git::read_plain(&*directory, &entry.name) {
+                Ok(Some(content)) => match git::gitfile_target(&content) {
+                    Some(target) => Some(target.to_owned()),
+                    // It means nothing to Git.
+                    None => return,
+                },
+                _ => None,
+            },
+            _ => return,
         };
-        let target = target.and_then(|target| std::fs::canonicalize(target).ok());
-        let is_seen = target.is_none_or(|target| {
-            let mut parts = target.components();
-            self.is_in_root(&target) && !parts.any(|part| part.as_os_str() == "objects")
-        });
-        if !is_seen {
+        let target = target.and_then(|target| std::fs::canonicalize(path.join(target)).ok());
+        if !target.is_some_and(|target| self.is_in_root(&target)) {
             self.take_away(directory, path, entry, "repository from elsewhere");
         }
     }

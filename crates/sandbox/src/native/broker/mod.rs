@@ -475,7 +475,11 @@ impl Broker<'_> {
     }
 
     fn was_there(&self, directory: &Path) -> bool {
-        self.guard.survey().directories.contains_key(directory) || self.vacated.contains(directory)
+        let survey = self.guard.survey();
+        survey.directories.contains_key(directory)
+            || self.vacated.contains(directory)
+            // Where not all are known, one that is gone may have had this in it.
+            || (!survey.is_complete && directory.ancestors().any(|one| self.vacated.contains(one)))
     }
 
     fn is_made(&self, directory: &OwnedFd) -> bool {

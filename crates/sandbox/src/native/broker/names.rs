@@ -82,7 +82,7 @@ impl Broker<'_> {
         self.judge(Operation::Create, &spot)?;
         // A link in place of a folder that protected names are in would let
         // them be made behind it, under another name.
-        if self.completes(&spot)? {
+        if self.completes(&spot)? || self.was_directory(&spot)? {
             self.refuse(
                 Operation::Create,
                 spot.path(),
@@ -214,6 +214,7 @@ impl Broker<'_> {
         let is_link = kind == FileType::Symlink;
         let completions = self.completions(to)?;
         if completions.iter().any(|below| is_link || from.holds(below))
+            || (is_link && self.was_directory(to)?)
             || self
                 .completions(from)?
                 .iter()
@@ -238,6 +239,12 @@ impl Broker<'_> {
         Ok(known
             .map(|known| self.guard.completions(&known, &is_free))
             .unwrap_or_default())
+    }
+
+    /// Whether a directory was there before the start.
+    fn was_directory(&self, spot: &Spot) -> Result<bool, Errno> {
+        let known = self.known_as(spot)?;
+        Ok(known.is_some_and(|known| self.was_there(&known)))
     }
 
     fn completes(&self, spot: &Spot) -> Result<bool, Errno> {

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use ringfence_sys::seccomp::{Answer, Notification};
 use ringfence_sys::{self as sys, Errno};
@@ -58,8 +59,9 @@ enum Known {
     Special,
     /// In no writable directory of the host.
     Free,
-    /// In one, with these entries that are not ordinary.
-    Ordinary(Vec<OsString>),
+    /// In one, where the guard calls it so, with these entries that are not
+    /// ordinary.
+    Ordinary(PathBuf, Vec<OsString>),
 }
 
 /// What is held open of a thread. It stays that of the thread: a later one of
@@ -75,6 +77,8 @@ struct Target {
     identity: Identity,
     name: OsString,
     is_guarded: bool,
+    /// Whether a directory was there before the start.
+    was_directory: bool,
 }
 
 impl Quick {
@@ -196,7 +200,9 @@ impl Broker<'_> {
             return Ok(None);
         };
         let status = rustix::fs::statat(&from.directory, &from.name, AtFlags::SYMLINK_NOFOLLOW)?;
-        if FileType::from_raw_mode(status.st_mode) == FileType::Directory {
+        let kind = FileType::from_raw_mode(status.st_mode);
+        let is_link = kind == FileType::Symlink && to.was_directory;
+        if kind == FileType::Directory || is_link {
             return Ok(None);
         }
         match rustix::fs::renameat_with(&from.directory, &from.name, &to.directory, &to.name, flags)
@@ -220,6 +226,9 @@ impl Broker<'_> {
         let Some(target) = self.target(caller, at)? else {
             return Ok(None);
         };
+        if target.was_directory {
+            return Ok(None);
+        }
         let content = caller.path(content)?;
         rustix::fs::symlinkat(content, &target.directory, &target.name)
             .inspect_err(|errno| self.note_read_only(Operation::Create, &target, *errno))?;
@@ -238,6 +247,9 @@ impl Broker<'_> {
         let Some(to) = self.target(caller, new)? else {
             return Ok(None);
         };
+        if to.was_directory {
+            return Ok(None);
+        }
         let none = AtFlags::empty();
         rustix::fs::linkat(&from.directory, &from.name, &to.directory, &to.name, none)
             .inspect_err(|errno| self.note_read_only(Operation::Link, &to, *errno))?;
@@ -292,15 +304,15 @@ impl Broker<'_> {
             }
             self.quick.directories.insert(identity, known);
         }
-        let is_guarded = match &self.quick.directories[&identity] {
+        let (is_guarded, was_directory) = match &self.quick.directories[&identity] {
             Known::Special => return Ok(None),
-            Known::Free => false,
-            Known::Ordinary(exceptions) => {
+            Known::Free => (false, false),
+            Known::Ordinary(path, exceptions) => {
                 let is_exception = exceptions.iter().any(|one| one.eq_ignore_ascii_case(name));
                 if is_exception || !self.guard.is_ordinary_name(name.as_bytes()) {
                     return Ok(None);
                 }
-                true
+                (true, self.was_there(&path.join(name)))
             }
         };
         Ok(Some(Target {
@@ -308,6 +320,7 @@ impl Broker<'_> {
             identity,
             name: name.to_owned(),
             is_guarded,
+            was_directory,
         }))
     }
 
@@ -321,7 +334,7 @@ impl Broker<'_> {
             Err(_) => Known::Special,
             Ok(None) => Known::Free,
             Ok(Some(known)) => match self.guard.exceptions(&known) {
-                Some(exceptions) => Known::Ordinary(exceptions),
+                Some(exceptions) => Known::Ordinary(known, exceptions),
                 None => Known::Special,
             },
         })

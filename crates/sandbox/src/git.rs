@@ -554,7 +554,7 @@ mod tests {
             assert_eq!(dangerous_change(old, &with(more)), None, "{more}");
             assert_eq!(
                 dangerous_change(&with(more), old).is_some(),
-                more.contains("fork")
+                more.contains("url")
             );
         }
         for (new, setting) in [

@@ -229,7 +229,7 @@ pub fn run(mut request: RunRequest<'_>) -> Result<Report, RunError> {
         kept_home: kept_home.as_ref().map(HeldHome::path),
         stand_ins: stand_ins.variables,
     })?;
-    let due = Due::begin(&plan, &request.guard_folder, &evidence.run().to_string())?;
+    let mut due = Due::begin(&plan, &request.guard_folder, &evidence.run().to_string())?;
     // Before the command starts, so that no signal can come in between.
     let supervisor = Supervisor::prepare(deadline(request.policy, started))?;
     let placeholders = stand_ins.placeholders.clone();
@@ -252,6 +252,7 @@ pub fn run(mut request: RunRequest<'_>) -> Result<Report, RunError> {
             ask,
         }),
         evidence: &evidence,
+        due: due.as_mut(),
         begun: None,
     };
     let running = spawn(plan, &request.cradle, &mut start);
@@ -390,6 +391,7 @@ struct Start<'a> {
     working_folder: &'a Path,
     opening: Opening<'a>,
     evidence: &'a Evidence,
+    due: Option<&'a mut Due>,
     /// Whether the start is on record, once that was tried.
     begun: Option<Result<(), EvidenceError>>,
 }
@@ -398,6 +400,9 @@ impl Attendant for Start<'_> {
     /// Writes it down while the init is at work, which must not have a copy of
     /// the log's key.
     fn begin(&mut self, running: &Running) -> bool {
+        if let Some(due) = &mut self.due {
+            due.begin_now();
+        }
         let begun = self.begun.get_or_insert_with(|| {
             self.evidence
                 .begin(self.policy, self.command, self.working_folder, running)

@@ -94,6 +94,11 @@ impl Due {
         }))
     }
 
+    /// The command is let go now.
+    pub(crate) fn begin_now(&mut self) {
+        self.sweeper.begin_now();
+    }
+
     /// Looks at what the run left.
     pub(crate) fn finish(mut self) -> Vec<Swept> {
         self.is_done = true;

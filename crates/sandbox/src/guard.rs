@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use crate::git;
-use crate::survey::Survey;
+use crate::survey::{Survey, UserGit};
 use crate::view::FileId;
 
 /// Directories of dependencies and caches: what is in them came from elsewhere
@@ -47,6 +47,7 @@ pub(crate) struct Guard {
     /// Whether hooks, and whether configuration, of repositories is guarded.
     git_hooks: bool,
     git_config: bool,
+    user_git: UserGit,
     survey: Survey,
 }
 
@@ -92,6 +93,7 @@ impl Guard {
             patterns,
             git_hooks: true,
             git_config: true,
+            user_git: UserGit::default(),
             survey: Survey::default(),
         })
     }
@@ -111,6 +113,18 @@ impl Guard {
     pub(crate) fn with_git(mut self, hooks: bool, config: bool) -> Self {
         (self.git_hooks, self.git_config) = (hooks, config);
         self
+    }
+
+    /// Says where the user's own Git configuration is.
+    #[must_use]
+    pub(crate) fn with_user_git(mut self, user_git: UserGit) -> Self {
+        self.user_git = user_git;
+        self
+    }
+
+    /// Where the user's own Git configuration is.
+    pub(crate) fn user_git(&self) -> &UserGit {
+        &self.user_git
     }
 
     /// Adds what was there before the start. Where links of protected names

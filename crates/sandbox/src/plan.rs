@@ -219,7 +219,7 @@ pub struct Plan {
 
 impl Plan {
     /// Makes the plan, or says what cannot be enforced here.
-    pub fn build(request: PlanRequest<'_>) -> Result<Self, PlanError> {
+    pub fn build(mut request: PlanRequest<'_>) -> Result<Self, PlanError> {
         let policy = request.policy;
         check_landlock(&request)?;
         let level = match request.judge {
@@ -238,7 +238,7 @@ impl Plan {
             policy.filesystem(),
             request.host,
             request.working_folder,
-            request.untouchable,
+            std::mem::take(&mut request.untouchable),
             request.judge,
         )?;
         let home = home::overlay(
@@ -248,7 +248,7 @@ impl Plan {
             request.kept_home,
         )?;
         let grants = HomeGrants::of(home.as_ref());
-        let guard = files.guard(policy.filesystem(), request.judge)?;
+        let guard = files.guard(&request)?;
         let guarding = choose_guarding(policy, level, &guard);
         let watch = Watch::new(guarding, has_file_stream(&request.streams));
         let has_terminal = wants_terminal(&request.streams);

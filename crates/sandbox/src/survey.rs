@@ -6,12 +6,14 @@
 
 mod looking;
 mod repository;
+mod user;
 mod walk;
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 pub(crate) use self::looking::{Looked, open_directory, open_root};
+pub(crate) use self::user::UserGit;
 pub(crate) use self::walk::{Entry, list};
 use crate::guard::Guard;
 use crate::view::FileId;
@@ -42,6 +44,9 @@ pub(crate) struct Survey {
     pub(crate) configurations: Vec<PathBuf>,
     /// The directories, but for those below dependencies and in Git directories.
     pub(crate) directories: HashMap<PathBuf, FileId>,
+    /// Directories of hooks that the user's own configuration has Git seek in
+    /// every work tree.
+    pub(crate) user_hooks: Vec<PathBuf>,
     /// Whether that is all there is.
     pub(crate) is_complete: bool,
 }

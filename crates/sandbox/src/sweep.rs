@@ -68,6 +68,11 @@ impl Sweeper {
         }
     }
 
+    /// The command is let go now: nothing older is of the run.
+    pub fn begin_now(&mut self) {
+        self.baseline.begin_now();
+    }
+
     /// What has to be known to sweep if this process is cut off.
     pub fn record(&self) -> SweepRecord {
         SweepRecord::of(&self.guard, &self.baseline)
@@ -268,6 +273,7 @@ impl Sweep<'_> {
             if let Some((parent, name)) = parent
                 && let Ok(mut directory) = open_root(parent)
                 && let Some(entry) = entry_of(&directory, name)
+                && !self.baseline.is_in_place(&directory, parent, name)
             {
                 self.take_away(
                     &mut directory,

@@ -18,6 +18,7 @@ mod git;
 mod guard;
 mod hidden;
 mod home;
+mod hooks_elsewhere;
 mod host_id;
 mod internet;
 mod internet_servers;

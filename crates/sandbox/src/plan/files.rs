@@ -11,12 +11,12 @@ use super::entries;
 use super::error::PlanError;
 use super::late::{self, MaskedPlace};
 use super::listing::Listings;
-use super::missing;
+use super::{PlanRequest, missing};
 use crate::guard::Guard;
 use crate::host::Host;
 use crate::judge::Judge;
 use crate::sensitive::SensitivePlaces;
-use crate::survey::Survey;
+use crate::survey::{Survey, UserGit};
 use crate::trust::OWN_FOLDER;
 use crate::view::Place;
 use crate::within::is_within;
@@ -442,9 +442,11 @@ impl Files {
     }
 
     /// What the init guards while the command runs.
-    pub(super) fn guard(&mut self, rules: &Filesystem, judge: Judge) -> Result<Guard, PlanError> {
-        let guard = self.plain_guard(rules)?;
-        Ok(match judge {
+    pub(super) fn guard(&mut self, request: &PlanRequest<'_>) -> Result<Guard, PlanError> {
+        let user_git = UserGit::of(&request.host.home, &request.environment);
+        let guard = self.plain_guard(request.policy.filesystem())?;
+        let guard = guard.with_user_git(user_git);
+        Ok(match request.judge {
             Judge::Init => self.freeze(guard),
             Judge::Nobody => guard,
         })

@@ -2,19 +2,18 @@
 
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 
 use super::looking::{Looked, open_directory, open_root};
 use super::walk::{Entry, Surveyor, list};
-use crate::git::{self, CONTROL_NAMES};
+use crate::git::{self, CONTROL_NAMES, Named};
 use crate::view::FileId;
 
 /// The most entries of a Git directory that are looked at.
 const MOST_ENTRIES: usize = 10_000;
-/// How far configuration that names configuration is followed.
-const DEEPEST_INCLUDE: usize = 5;
 /// How deep the name of a submodule may be.
 const DEEPEST_MODULE: usize = 8;
 
@@ -30,43 +29,49 @@ impl Surveyor<'_> {
             FileType::Directory => {
                 let inner = open_directory(directory.as_fd(), &entry.name);
                 if let Some(inner) = self.opened(inner) {
-                    self.repository(&inner, &place);
+                    self.repository(&inner, &place, Some(path));
                 }
             }
             FileType::Symlink => {
                 self.link(directory, &place, &entry.name);
-                self.repository_at(&place);
+                self.repository_at(&place, Some(path));
             }
             _ => {
                 self.freeze(place.clone());
                 let content = git::read_plain(directory, &entry.name).ok().flatten();
                 if let Some(target) = content.as_deref().and_then(git::gitfile_target) {
-                    self.repository_at(&path.join(target));
+                    self.repository_at(&path.join(target), Some(path));
                 }
             }
         }
     }
 
     /// A Git directory somewhere else, if that can be written.
-    fn repository_at(&mut self, path: &Path) {
+    fn repository_at(&mut self, path: &Path, tree: Option<&Path>) {
         let Ok(path) = std::fs::canonicalize(path) else {
             return;
         };
         let is_writable = self.guard.roots().iter().any(|root| path.starts_with(root));
         if is_writable && let Ok(directory) = open_root(&path) {
-            self.repository(&directory, &path);
+            self.repository(&directory, &path, tree);
         }
     }
 
     /// Guards what is there of a Git directory's control files, and of those
-    /// that its configuration names.
-    pub(super) fn repository(&mut self, directory: &Looked, path: &Path) {
+    /// that its configuration names. `tree` is a work tree that leads to it.
+    pub(super) fn repository(&mut self, directory: &Looked, path: &Path, tree: Option<&Path>) {
         let Ok(status) = rustix::fs::fstat(directory) else {
             return;
         };
-        if !self.found.repositories.insert(FileId::of_stat(&status)) {
+        let is_known = !self.found.repositories.insert(FileId::of_stat(&status));
+        let mut trees: Vec<_> = tree.map(Path::to_path_buf).into_iter().collect();
+        if is_known {
+            // By another work tree.
+            self.follow_configuration(directory, path, &trees);
             return;
         }
+        trees.extend(work_trees(directory, path));
+        self.follow_configuration(directory, path, &trees);
         self.note(directory.as_fd(), path);
         let Ok(entries) = list(directory.as_fd(), MOST_ENTRIES) else {
             self.found.is_complete = false;
@@ -97,29 +102,31 @@ impl Surveyor<'_> {
             return;
         }
         self.freeze(place.clone());
-        if entry.name != "config" && entry.name != "config.worktree" {
-            return;
-        }
-        let text = git::read_text(directory, &entry.name).ok().flatten();
-        self.follow_named(path, text.as_deref().unwrap_or_default(), 0);
         if entry.name == "config" {
             self.found.configurations.push(place);
+        } else if entry.name == "commondir"
+            && let Ok(Some(common)) = git::read_text(directory, &entry.name)
+        {
+            self.repository_at(&path.join(common.trim_end()), None);
         }
     }
 
-    /// What configuration has Git read, and what that has it read.
-    fn follow_named(&mut self, path: &Path, text: &str, depth: usize) {
-        for named in git::named_files(text) {
-            let place = resolved(path, &named);
-            self.leads_to(&place);
-            let parent = place.parent().zip(place.file_name());
-            if let (git::Named::Configuration(_), Some((parent, name))) = (&named, parent)
-                && depth < DEEPEST_INCLUDE
-                && let Ok(directory) = std::fs::canonicalize(parent)
-                && let Ok(directory) = open_root(&directory)
-                && let Ok(Some(more)) = git::read_text(&directory, name)
-            {
-                self.follow_named(parent, &more, depth + 1);
+    /// What configuration has Git read and run, in each of these work trees.
+    fn follow_configuration(&mut self, directory: &Looked, path: &Path, trees: &[PathBuf]) {
+        let mut named = self.user_named().to_vec();
+        for name in ["config", "config.worktree"] {
+            if let Ok(Some(text)) = git::read_text(directory, OsStr::new(name)) {
+                named.extend(self.guard.user_git().named_in(path, &text));
+            }
+        }
+        for named in named {
+            match named {
+                Named::Configuration(path) => self.leads_to(&path),
+                Named::Hooks(path) => {
+                    for tree in trees {
+                        self.leads_to(&tree.join(&path));
+                    }
+                }
             }
         }
     }
@@ -135,7 +142,7 @@ impl Surveyor<'_> {
             return;
         };
         if entries.iter().any(|entry| entry.name == git::HEAD) {
-            self.repository(&directory, &path);
+            self.repository(&directory, &path, None);
         } else if depth < DEEPEST_MODULE {
             for entry in entries.iter().filter(|entry| is_directory(entry)) {
                 self.modules(&directory, &path, &entry.name, depth + 1);
@@ -150,7 +157,7 @@ impl Surveyor<'_> {
         let path = path.join("worktrees");
         for entry in list(directory.as_fd(), MOST_ENTRIES).unwrap_or_default() {
             if let Ok(inner) = open_directory(directory.as_fd(), &entry.name) {
-                self.repository(&inner, &path.join(&entry.name));
+                self.repository(&inner, &path.join(&entry.name), None);
             }
         }
     }
@@ -160,16 +167,29 @@ fn is_directory(entry: &Entry) -> bool {
     entry.kind == FileType::Directory
 }
 
-/// Where a file that configuration names is: hooks are sought from the work
-/// tree, further configuration from the Git directory.
-fn resolved(repository: &Path, named: &git::Named) -> PathBuf {
-    let (path, from) = match named {
-        git::Named::Hooks(path) => {
-            let is_git = repository.file_name().is_some_and(|name| name == ".git");
-            let tree = repository.parent().filter(|_| is_git);
-            (path, tree.unwrap_or(repository))
+/// The work trees that a Git directory says it has, and itself: hooks of a bare
+/// repository run there.
+fn work_trees(directory: &Looked, path: &Path) -> Vec<PathBuf> {
+    let mut trees = vec![path.to_path_buf()];
+    for name in ["config", "config.worktree"] {
+        let text = git::read_text(directory, OsStr::new(name)).ok().flatten();
+        let tree = text.as_deref().and_then(git::work_tree);
+        trees.extend(tree.map(|tree| path.join(tree)));
+    }
+    trees.extend(linked_tree(directory, path));
+    if let Ok(linked) = open_directory(directory.as_fd(), OsStr::new("worktrees")) {
+        for entry in list(linked.as_fd(), MOST_ENTRIES).unwrap_or_default() {
+            let inner = open_directory(linked.as_fd(), &entry.name);
+            let place = path.join("worktrees").join(&entry.name);
+            trees.extend(inner.ok().and_then(|inner| linked_tree(&inner, &place)));
         }
-        git::Named::Configuration(path) => (path, repository),
-    };
-    from.join(path)
+    }
+    trees
+}
+
+/// The work tree whose own Git directory, below that of its repository, this is.
+fn linked_tree(directory: &Looked, path: &Path) -> Option<PathBuf> {
+    let content = git::read_plain(directory, OsStr::new("gitdir")).ok()??;
+    let file = OsStr::from_bytes(content.trim_ascii_end());
+    path.join(file).parent().map(Path::to_path_buf)
 }

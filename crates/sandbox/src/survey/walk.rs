@@ -1,5 +1,6 @@
 //! The walk through writable directories.
 
+use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,6 +12,7 @@ use rustix::fs::{AtFlags, FileType, RawDir, SeekFrom};
 
 use super::looking::{Looked, open_directory, open_root};
 use super::{DEEPEST, MOST_DIRECTORIES, MOST_ENTRIES, MOST_FROZEN, Survey};
+use crate::git::Named;
 use crate::guard::{Guard, is_dependency};
 use crate::view::FileId;
 use crate::within::is_within;
@@ -27,6 +29,8 @@ pub(super) struct Surveyor<'a> {
     pub(super) found: Survey,
     entries: usize,
     directories: usize,
+    /// What the user's own Git configuration names, once it was read.
+    user_named: OnceCell<Vec<Named>>,
 }
 
 impl<'a> Surveyor<'a> {
@@ -36,6 +40,7 @@ impl<'a> Surveyor<'a> {
             found: Survey::default(),
             entries: 0,
             directories: 0,
+            user_named: OnceCell::new(),
         }
     }
 
@@ -51,6 +56,7 @@ impl<'a> Surveyor<'a> {
                 self.walk(&directory, root, 0);
             }
         }
+        self.found.user_hooks = relative_hooks(self.user_named());
         self.found
     }
 
@@ -65,7 +71,7 @@ impl<'a> Surveyor<'a> {
         self.entries += entries.len();
         self.note(directory.as_fd(), path);
         if has(&entries, "HEAD") && has(&entries, "objects") && has(&entries, "refs") {
-            self.repository(directory, path);
+            self.repository(directory, path, None);
         }
         for entry in &entries {
             self.look_at(directory, path, entry, depth);
@@ -80,6 +86,12 @@ impl<'a> Surveyor<'a> {
         );
         self.found.is_complete &= !is_missed;
         opened.ok()
+    }
+
+    /// What the user's own Git configuration names.
+    pub(super) fn user_named(&self) -> &[Named] {
+        self.user_named
+            .get_or_init(|| self.guard.user_git().named())
     }
 
     pub(super) fn note(&mut self, directory: BorrowedFd<'_>, path: &Path) {
@@ -183,6 +195,12 @@ impl<'a> Surveyor<'a> {
         }
         if target.symlink_metadata().is_ok() {
             self.freeze(target.clone());
+            // So that it is known later whether it is still in its place.
+            if let Some(parent) = target.parent()
+                && let Ok(directory) = open_root(parent)
+            {
+                self.note(directory.as_fd(), parent);
+            }
         }
         self.found.led_to.push(target);
     }
@@ -202,6 +220,15 @@ impl<'a> Surveyor<'a> {
         self.found.is_complete &= !is_over;
         is_over
     }
+}
+
+/// Directories of hooks that are sought from each work tree.
+fn relative_hooks(named: &[Named]) -> Vec<PathBuf> {
+    let hooks = named.iter().filter_map(|named| match named {
+        Named::Hooks(path) if path.is_relative() => Some(path.clone()),
+        _ => None,
+    });
+    hooks.collect()
 }
 
 fn has(entries: &[Entry], name: &str) -> bool {

@@ -32,6 +32,7 @@ pub struct SweepRecord {
     there: Vec<(OsString, u64, u64)>,
     led_to: Vec<OsString>,
     links: Vec<(OsString, OsString)>,
+    user_hooks: Vec<OsString>,
 }
 
 impl SweepRecord {
@@ -52,6 +53,7 @@ impl SweepRecord {
             there: there.collect(),
             led_to: baseline.led_to.iter().map(text).collect(),
             links: links.collect(),
+            user_hooks: baseline.user_hooks.iter().map(text).collect(),
         }
     }
 
@@ -76,9 +78,11 @@ pub(super) struct Baseline {
     since: i64,
     /// Protected names and control files, with the directories they were in.
     there: HashMap<PathBuf, FileId>,
-    /// What must not come to be where links and configuration lead.
+    /// Where links and configuration lead, there or not.
     led_to: Vec<PathBuf>,
     links: Vec<(PathBuf, PathBuf)>,
+    /// Directories of hooks that Git seeks in every work tree.
+    user_hooks: Vec<PathBuf>,
     /// The directories, where all are known.
     directories: Option<HashMap<PathBuf, FileId>>,
 }
@@ -86,21 +90,18 @@ pub(super) struct Baseline {
 impl Baseline {
     /// Of a run that begins now.
     pub(super) fn of(survey: &Survey) -> Self {
-        // The clock that the kernel takes the times of files from.
-        let now = clock_gettime(ClockId::RealtimeCoarse);
         let links = survey.links.iter().map(|(place, _)| place);
         let with_parent = |path: &PathBuf| {
             let parent = survey.directories.get(path.parent()?)?;
             Some((path.clone(), *parent))
         };
         let there = survey.frozen.iter().chain(links);
-        let missing = survey.led_to.iter();
-        let missing = missing.filter(|path| !survey.frozen.contains(path));
         Self {
-            since: nanoseconds(now.tv_sec, now.tv_nsec),
+            since: now(),
             there: there.filter_map(with_parent).collect(),
-            led_to: missing.cloned().collect(),
+            led_to: survey.led_to.clone(),
             links: survey.links.clone(),
+            user_hooks: survey.user_hooks.clone(),
             directories: survey.is_complete.then(|| survey.directories.clone()),
         }
     }
@@ -116,8 +117,14 @@ impl Baseline {
             there: there.collect(),
             led_to: record.led_to.iter().map(PathBuf::from).collect(),
             links: links.collect(),
+            user_hooks: record.user_hooks.iter().map(PathBuf::from).collect(),
             directories: None,
         }
+    }
+
+    /// Nothing that is older than now is of the run.
+    pub(super) fn begin_now(&mut self) {
+        self.since = now();
     }
 
     pub(super) fn links(&self) -> &[(PathBuf, PathBuf)] {
@@ -126,6 +133,10 @@ impl Baseline {
 
     pub(super) fn led_to(&self) -> &[PathBuf] {
         &self.led_to
+    }
+
+    pub(super) fn user_hooks(&self) -> &[PathBuf] {
+        &self.user_hooks
     }
 
     /// Whether a directory was there: names in others are free. One that was
@@ -146,10 +157,15 @@ impl Baseline {
     /// Whether an entry was there, and in the same directory; or is older than
     /// the run.
     pub(super) fn had_entry(&self, directory: impl AsFd, path: &Path, name: &OsStr) -> bool {
+        self.is_in_place(&directory, path, name) || !self.is_new(directory, name)
+    }
+
+    /// Whether an entry was read-only throughout: it was there, and in the same
+    /// directory.
+    pub(super) fn is_in_place(&self, directory: impl AsFd, path: &Path, name: &OsStr) -> bool {
         let known = self.there.get(&path.join(name));
-        let now = rustix::fs::fstat(&directory).map(|status| FileId::of_stat(&status));
-        let is_same = known.is_some_and(|known| now.is_ok_and(|now| now == *known));
-        is_same || !self.is_new(directory, name)
+        let now = rustix::fs::fstat(directory).map(|status| FileId::of_stat(&status));
+        known.is_some_and(|known| now.is_ok_and(|now| now == *known))
     }
 
     /// Whether a file was made or changed since, which moving it does too. A
@@ -174,6 +190,12 @@ impl Baseline {
 /// A path as it is written down, whatever bytes it has.
 fn text(path: impl AsRef<OsStr>) -> OsString {
     path.as_ref().to_owned()
+}
+
+/// By the clock that the kernel takes the times of files from.
+fn now() -> i64 {
+    let now = clock_gettime(ClockId::RealtimeCoarse);
+    nanoseconds(now.tv_sec, now.tv_nsec)
 }
 
 fn nanoseconds(seconds: i64, nanoseconds: i64) -> i64 {

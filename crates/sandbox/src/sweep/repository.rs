@@ -6,9 +6,9 @@ use std::path::Path;
 
 use rustix::fs::FileType;
 
-use super::{MOST_ENTRIES, Sweep};
+use super::{MOST_ENTRIES, Sweep, entry_of};
 use crate::git::{self, CONTROL_NAMES, HEAD};
-use crate::survey::{Entry, Looked, list, open_directory};
+use crate::survey::{Entry, Looked, list, open_directory, open_root};
 
 /// Whether Git may take a directory for one of its own. It wants more of one
 /// than this.
@@ -44,6 +44,28 @@ impl Sweep<'_> {
                 "hooks" => self.judge_hooks(directory, path, entry),
                 "commondir" => self.judge_common_directory(directory, path, entry),
                 _ => self.judge_configuration(directory, path, entry),
+            }
+        }
+        self.judge_user_hooks(path);
+    }
+
+    /// Hooks where the user's own configuration has Git seek them in every work
+    /// tree. Those of work trees that were there are guarded like any other
+    /// place that Git is told to look at.
+    fn judge_user_hooks(&mut self, path: &Path) {
+        if !self.guard.guards_git_entry("hooks") {
+            return;
+        }
+        let is_called_so = path.file_name().is_some_and(|name| name == ".git");
+        let tree = path.parent().filter(|_| is_called_so).unwrap_or(path);
+        for hooks in self.baseline.user_hooks() {
+            let place = tree.join(hooks);
+            if let Some((parent, name)) = place.parent().zip(place.file_name())
+                && let Ok(mut directory) = open_root(parent)
+                && let Some(entry) = entry_of(&directory, name)
+                && !self.baseline.is_in_place(&directory, parent, name)
+            {
+                self.judge_hooks(&mut directory, parent, &entry);
             }
         }
     }

@@ -1,0 +1,155 @@
+//! G4: directories of hooks that the user's configuration has Git look at are
+//! guarded, wherever they are, in whatever work tree, and there or not.
+
+use ringfence_testkit::{Folder, Outcome, Program};
+
+use super::ringfence;
+
+/// One way to have a hook of one's own run later.
+struct Case {
+    what: &'static str,
+    /// What the user did before.
+    prepare: &'static str,
+    /// What is done inside. `PLANT DIR` makes a hook that tells of its run.
+    attack: &'static str,
+    /// Where the user makes a commit afterwards.
+    tree: &'static str,
+}
+
+const CASES: &[Case] = &[
+    Case {
+        what: "its own configuration",
+        prepare: "git init -q . && git config core.hooksPath tools && mkdir tools",
+        attack: "PLANT tools",
+        tree: ".",
+    },
+    Case {
+        what: "a directory that is not there",
+        prepare: "git init -q . && git config core.hooksPath tools/hooks",
+        attack: "PLANT tools/hooks",
+        tree: ".",
+    },
+    Case {
+        what: "the directory around it moved",
+        prepare: "git init -q . && git config core.hooksPath tools/hooks && mkdir -p tools/hooks",
+        attack: "mv tools away; PLANT tools/hooks",
+        tree: ".",
+    },
+    Case {
+        what: "in a directory of dependencies, which is moved",
+        prepare: "git init -q . && git config core.hooksPath node_modules/a/hooks && \
+                  mkdir -p node_modules/a/hooks",
+        attack: "mv node_modules/a node_modules/b; PLANT node_modules/a/hooks",
+        tree: ".",
+    },
+    Case {
+        what: "a work tree that was added",
+        prepare: "git init -q main && cd main && mkdir tools && PLANT tools false && git add . && \
+                  COMMIT && git config core.hooksPath tools && git worktree add -q ../other",
+        attack: "PLANT other/tools",
+        tree: "other",
+    },
+    Case {
+        what: "another file that leads to the same repository",
+        prepare: "git init -q main && git -C main config core.hooksPath tools && mkdir -p other/tools && \
+                  echo 'gitdir: ../main/.git' > other/.git",
+        attack: "PLANT other/tools",
+        tree: "other",
+    },
+    Case {
+        what: "a submodule",
+        prepare: "git init -q up && git -C up COMMIT && git init -q own && cd own && \
+                  git -c protocol.file.allow=always submodule --quiet add ../up sub && \
+                  git -C sub config core.hooksPath tools && mkdir sub/tools",
+        attack: "PLANT own/sub/tools",
+        tree: "own/sub",
+    },
+    Case {
+        what: "configuration that is a link, included",
+        prepare: "git init -q . && mkdir tools && printf '[core]\\nhooksPath = tools\\n' > ours && \
+                  ln -s ours shared && git config include.path ../shared",
+        attack: "PLANT tools",
+        tree: ".",
+    },
+    Case {
+        what: "the user's own configuration",
+        prepare: "git init -q . && mkdir tools && git config --global core.hooksPath tools",
+        attack: "PLANT tools",
+        tree: ".",
+    },
+    Case {
+        what: "the user's own configuration, and a new repository",
+        prepare: "git config --global core.hooksPath tools/hooks",
+        attack: "git init -q new; PLANT new/tools/hooks",
+        tree: "new",
+    },
+];
+
+struct Place {
+    folder: Folder,
+    home: Folder,
+}
+
+impl Place {
+    fn prepared(case: &Case) -> Self {
+        let place = Self {
+            folder: Folder::new(),
+            home: Folder::new(),
+        };
+        place.outside(case.prepare).expect_code(0);
+        place
+    }
+
+    fn script(&self, script: &str) -> String {
+        let ran = self.folder.join("ran");
+        let plant = format!(
+            "plant() {{ mkdir -p $1; printf '#!/bin/sh\\n%s\\n' \"${{2:-touch {ran}}}\" > $1/pre-commit; \
+             chmod +x $1/pre-commit; }}\n",
+            ran = ran.display()
+        );
+        let commit = "-c user.name=a -c user.email=a@example.org commit -q --allow-empty -m x";
+        let script = script
+            .replace("PLANT", "plant")
+            .replace("git -C up COMMIT", &format!("git -C up {commit}"))
+            .replace("COMMIT", &format!("git {commit}"));
+        plant + &script
+    }
+
+    fn outside(&self, script: &str) -> Outcome {
+        Program::new("sh")
+            .args(["-c", &self.script(script)])
+            .env("HOME", self.home.path())
+            .folder(self.folder.path())
+            .run()
+    }
+
+    fn inside(&self, guard: &str, script: &str) -> Outcome {
+        ringfence()
+            .args(["run", "--guard", guard, "--", "sh", "-c"])
+            .args([self.script(script)])
+            .env("HOME", self.home.path())
+            .folder(self.folder.path())
+            .run()
+    }
+
+    /// Whether a hook runs when the user makes a commit.
+    fn runs(&self, case: &Case) -> bool {
+        self.outside(&format!("cd {} && COMMIT", case.tree));
+        self.folder.has("ran")
+    }
+}
+
+#[test]
+fn g4_hooks_are_guarded_wherever_git_looks_for_them() {
+    for case in CASES {
+        let bare = Place::prepared(case);
+        bare.outside(case.attack).expect_code(0);
+        assert!(bare.runs(case), "cannot be tried: {}", case.what);
+        for guard in ["live", "sweep"] {
+            let place = Place::prepared(case);
+            let outcome = place.inside(guard, case.attack);
+            let what = case.what;
+            assert!(!place.runs(case), "{what}, {guard}\n{}", outcome.stderr);
+        }
+    }
+}

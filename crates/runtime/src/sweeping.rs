@@ -28,6 +28,12 @@ const LAST_MOMENT: Duration = Duration::from_secs(1);
 const MOST_TRIES: usize = 8;
 /// The largest record that is read.
 const LARGEST_RECORD: u64 = 4 << 20;
+/// From when on a record that cannot be read is nobody's: its owner has long
+/// written it.
+const OLD: Duration = Duration::from_mins(1);
+/// From when on directories that are not there are taken for gone, and not for
+/// those of a disk that is away.
+const VERY_OLD: Duration = Duration::from_hours(24);
 
 /// The directory of records and of what was moved to quarantine.
 pub fn guard_folder(variable: &dyn Fn(&str) -> Option<OsString>, host: &Host) -> PathBuf {
@@ -172,9 +178,13 @@ pub(crate) fn sweep_after_others(
 }
 
 fn sweep_after(path: &Path, writable: &[&Path], folder: &Path) -> Vec<Swept> {
-    let Some((record, _held)) = abandoned(path) else {
+    let Some((record, held)) = abandoned(path) else {
         return Vec::new();
     };
+    if record.is_moot() && is_older(&held, VERY_OLD) {
+        let _ = std::fs::remove_file(path);
+        return Vec::new();
+    }
     if !record.overlaps(writable) {
         return Vec::new();
     }
@@ -184,7 +194,8 @@ fn sweep_after(path: &Path, writable: &[&Path], folder: &Path) -> Vec<Swept> {
     swept
 }
 
-/// A record that nobody holds. One that cannot be read is of no use.
+/// A record that nobody holds. One that cannot be read is of no use, and is
+/// removed.
 fn abandoned(path: &Path) -> Option<(SweepRecord, File)> {
     let file = File::open(path).ok()?;
     // Of a supervisor that was killed, others may hold it for a moment more.
@@ -196,13 +207,24 @@ fn abandoned(path: &Path) -> Option<(SweepRecord, File)> {
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    Some((read(&file)?.record, file))
+    let written = read(&file);
+    if written.is_none() && is_older(&file, OLD) {
+        let _ = std::fs::remove_file(path);
+    }
+    Some((written?.record, file))
+}
+
+fn is_older(file: &File, than: Duration) -> bool {
+    let modified = file.metadata().and_then(|about| about.modified());
+    let age = modified.ok().and_then(|time| time.elapsed().ok());
+    age.is_some_and(|age| age > than)
 }
 
 /// Empty, and so nothing: its owner is about to write it.
 fn read(file: &File) -> Option<Written> {
-    let mut text = Vec::new();
     let mut file = file;
+    let size = file.metadata().ok()?.len().min(LARGEST_RECORD);
+    let mut text = Vec::with_capacity(usize::try_from(size).ok()? + 1);
     file.seek(SeekFrom::Start(0)).ok()?;
     file.take(LARGEST_RECORD).read_to_end(&mut text).ok()?;
     serde_json::from_slice(&text).ok()
@@ -211,4 +233,41 @@ fn read(file: &File) -> Option<Written> {
 fn is_alive(process: i32) -> bool {
     let process = Pid::from_raw(process);
     process.is_none_or(|process| rustix::process::test_kill_process(process) != Err(Errno::SRCH))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    fn record(folder: &Path, name: &str, text: &str, age: Duration) -> PathBuf {
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_modified(SystemTime::now() - age).unwrap();
+        path
+    }
+
+    #[test]
+    fn records_of_no_use_are_removed_once_they_are_old() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        let gone = r#"{"supervisor": 0, "record": {"version": 1, "roots": [{"Unix": [47, 46, 120]}],
+            "names": [], "gitHooks": true, "gitConfig": true, "since": 0, "there": [],
+            "ledTo": [], "links": [], "userHooks": []}}"#;
+        let minutes = Duration::from_mins;
+        let cases = [
+            ("young", "", minutes(0), true),
+            ("empty", "", minutes(2), false),
+            ("unknown", "{}", minutes(2), false),
+            ("away", gone, minutes(2), true),
+            ("gone", gone, minutes(60 * 25), false),
+        ];
+        for (name, text, age, stays) in cases {
+            let record = record(path, name, text, age);
+            assert!(sweep_after(&record, &[Path::new("/.y")], path).is_empty());
+            assert_eq!(record.exists(), stays, "{name}");
+        }
+    }
 }

@@ -74,10 +74,9 @@ fn read(path: &Path) -> Option<Vec<u8>> {
         .custom_flags(nonblocking)
         .open(path)
         .ok()?;
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
-    let mut bytes = Vec::new();
+    let about = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let size = about.len().min(LARGEST_BUNDLE);
+    let mut bytes = Vec::with_capacity(usize::try_from(size).ok()? + 1);
     file.take(LARGEST_BUNDLE).read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }

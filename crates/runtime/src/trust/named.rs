@@ -93,23 +93,26 @@ fn certificates_of(path: &Path) -> Option<String> {
 
 /// The lines of whole certificates, and no others.
 fn blocks(text: &str) -> String {
-    let mut found = String::new();
-    let mut block: Option<String> = None;
+    let mut found = String::with_capacity(text.len());
+    // Where the block that is not whole yet begins.
+    let mut open: Option<usize> = None;
     for line in text.lines().map(str::trim_end) {
-        if is_mark(line, BEGIN) {
-            block = Some(String::new());
-        } else if line.starts_with(BEGIN) {
-            block = None;
+        if line.starts_with(BEGIN) {
+            found.truncate(open.take().unwrap_or(found.len()));
+            open = is_mark(line, BEGIN).then_some(found.len());
         }
-        if let Some(open) = &mut block {
-            open.push_str(line);
-            open.push('\n');
+        if open.is_some() {
+            found.push_str(line);
+            found.push('\n');
         }
-        if line.starts_with(END) {
-            let whole = block.take().filter(|_| is_mark(line, END));
-            found.push_str(&whole.unwrap_or_default());
+        if line.starts_with(END)
+            && let Some(begin) = open.take()
+            && !is_mark(line, END)
+        {
+            found.truncate(begin);
         }
     }
+    found.truncate(open.unwrap_or(found.len()));
     found
 }
 

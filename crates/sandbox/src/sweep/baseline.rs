@@ -64,6 +64,16 @@ impl SweepRecord {
         own.any(|root| paths.iter().any(|path| is_near(path, Path::new(root))))
     }
 
+    /// Whether there is nothing left to look at: none of its directories is
+    /// there any more.
+    pub fn is_moot(&self) -> bool {
+        let mut roots = self.roots.iter();
+        roots.all(|root| {
+            let about = Path::new(root).symlink_metadata();
+            about.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+        })
+    }
+
     pub(super) fn guard(&self) -> Guard {
         let roots = self.roots.iter().map(PathBuf::from).collect();
         Guard::new(roots, self.names.clone(), Vec::new(), &[])

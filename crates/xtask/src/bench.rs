@@ -1,6 +1,6 @@
-//! `cargo xtask bench`: how long a start takes, how much memory it holds, what
-//! it leaves behind and what its way to the network costs, each beside its
-//! alternatives and measured in one run.
+//! `cargo xtask bench`: what ordinary work costs inside, how long a start takes,
+//! how much memory it holds, what it leaves behind and what its way to the
+//! network costs, each beside its alternatives and measured in one run.
 //! Speed is reported, never judged; something left behind is a failure.
 
 mod alternatives;
@@ -14,6 +14,7 @@ mod procfs;
 mod report;
 mod scale;
 mod timing;
+mod work;
 mod worker;
 
 use std::env;
@@ -30,9 +31,12 @@ use crate::{process, setup};
 use network::Network;
 use report::{NetworkFigures, Report, Section, StartFigures};
 use scale::Scale;
+use work::Works;
 
 /// The command that measures inside a stage; not meant for people.
 pub(crate) const WORKER: &str = "bench-worker";
+/// The command that makes single calls; not meant for people either.
+pub(crate) const CALLS: &str = "bench-calls";
 
 const QUICK: &str = "--quick";
 const FULL: &str = "--full";
@@ -41,6 +45,8 @@ const JSON: &str = "--json";
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
+    /// What people do inside.
+    Work,
     /// Sandboxes without network.
     Start,
     /// The way out.
@@ -52,10 +58,17 @@ enum Part {
 }
 
 impl Part {
-    const ALL: [Self; 4] = [Self::Start, Self::Network, Self::Interception, Self::Audit];
+    const ALL: [Self; 5] = [
+        Self::Work,
+        Self::Start,
+        Self::Network,
+        Self::Interception,
+        Self::Audit,
+    ];
 
     fn name(self) -> &'static str {
         match self {
+            Self::Work => "work",
             Self::Start => "start",
             Self::Network => "network",
             Self::Interception => "interception",
@@ -109,6 +122,7 @@ pub(crate) fn run_worker(typed: &[String]) -> Result<Outcome> {
     let ringfence = Path::new(args.word(1).context("no program to measure")?);
     let scale: Scale = serde_json::from_str(args.word(2).context("no amounts")?)?;
     let measured = match part {
+        Part::Work => serde_json::to_string(&work::measure(ringfence, scale)?)?,
         Part::Start => serde_json::to_string(&worker::measure(ringfence, scale.starts)?)?,
         Part::Network => serde_json::to_string(&network::measure(ringfence, scale)?)?,
         Part::Interception => {
@@ -118,6 +132,12 @@ pub(crate) fn run_worker(typed: &[String]) -> Result<Outcome> {
     };
     println!("{measured}");
     Ok(Outcome::Success)
+}
+
+/// Runs the command that makes single calls.
+pub(crate) fn run_calls(typed: &[String]) -> Result<Outcome> {
+    let args = Args::parse(typed, &[], 1)?;
+    work::run_calls(args.word(0).context("how often?")?)
 }
 
 fn scale(args: &Args) -> Result<Scale> {
@@ -163,6 +183,7 @@ impl Bench {
         let wants = |part| parts.contains(&part);
         Ok(Section {
             user: self.user.clone(),
+            works: wants(Part::Work).then(|| self.works()).transpose()?,
             start: wants(Part::Start).then(|| self.start()).transpose()?,
             network: wants(Part::Network).then(|| self.network()).transpose()?,
             interception: wants(Part::Interception)
@@ -174,6 +195,15 @@ impl Bench {
                 .transpose()?
                 .unwrap_or_default(),
         })
+    }
+
+    /// Only root can have a folder in memory.
+    fn works(&self) -> Result<Works> {
+        let is_root = rustix::process::geteuid().is_root();
+        let _memory = is_root
+            .then(|| self.stage.add_memory(work::IN_MEMORY))
+            .transpose()?;
+        self.work(Part::Work)
     }
 
     fn start(&self) -> Result<StartFigures> {

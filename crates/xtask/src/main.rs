@@ -50,6 +50,7 @@ fn dispatch(words: &[String]) -> anyhow::Result<Outcome> {
         "guest" => guest::run(rest),
         "bench" => bench::run(rest),
         bench::WORKER => bench::run_worker(rest),
+        bench::CALLS => bench::run_calls(rest),
         "help" | "--help" | "-h" => Ok(outcome::say(USAGE)),
         other => bail!("unknown command `{other}`\n\n{USAGE}"),
     }

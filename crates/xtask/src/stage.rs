@@ -146,6 +146,19 @@ impl Stage {
         Ok(copy)
     }
 
+    /// Mounts memory as a folder of the stage's home, until the answer is dropped.
+    /// Needs root.
+    pub(crate) fn add_memory(&self, name: &str) -> Result<Mounted> {
+        let folder = self.root.join("home").join(name);
+        make_folder(&folder)?;
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "mode=0755", "ringfence-stage"]);
+        process::run(mount.arg(&folder))?;
+        let mounted = Mounted(folder);
+        self.give(&mounted.0)?;
+        Ok(mounted)
+    }
+
     /// `program` as the stage's user, in its home, with a clean environment.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Result<Command> {
         let mut command = match &self.runner {
@@ -182,6 +195,18 @@ impl Drop for Stage {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.root) {
             eprintln!("xtask: cannot remove {}: {error}", self.root.display());
+        }
+    }
+}
+
+/// A folder in memory.
+#[derive(Debug)]
+pub(crate) struct Mounted(PathBuf);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if let Err(error) = process::run(Command::new("umount").arg(&self.0)) {
+            eprintln!("xtask: {error:#}");
         }
     }
 }

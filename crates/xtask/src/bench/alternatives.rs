@@ -29,6 +29,20 @@ pub(super) const BWRAP_SANDBOX: &[&str] = &[
     "--die-with-parent",
 ];
 
+/// The same with all files of the host, to which a writable folder is added.
+pub(super) const BWRAP_WITH_FILES: &[&str] = &[
+    "--unshare-all",
+    "--ro-bind",
+    "/",
+    "/",
+    "--dev",
+    "/dev",
+    "--proc",
+    "/proc",
+    "--new-session",
+    "--die-with-parent",
+];
+
 /// The arguments with which bwrap builds the least that still has namespaces.
 pub(super) const BWRAP_LEAST: &[&str] = &["--ro-bind", "/", "/", "--unshare-all"];
 

@@ -8,6 +8,7 @@ use super::memory::{Memory, Whole};
 use super::network::{Comparison, Network, Unit};
 use super::scale::Scale;
 use super::timing::Timing;
+use super::work::{Row as WorkRow, Works};
 use super::worker::Measured;
 use crate::table::Table;
 
@@ -25,6 +26,7 @@ pub(super) struct Report {
 #[derive(Debug, Serialize)]
 pub(super) struct Section {
     pub(super) user: String,
+    pub(super) works: Option<Works>,
     pub(super) start: Option<StartFigures>,
     pub(super) network: Option<NetworkFigures>,
     pub(super) interception: Vec<Comparison>,
@@ -73,6 +75,10 @@ impl Section {
     }
 
     fn markdown(&self, runs: usize) -> String {
+        let works = self
+            .works
+            .as_ref()
+            .map(|works| worked_at(works, &self.user));
         let start = self.start.as_ref();
         let network = self.network.as_ref();
         let start = start.map(|figures| figures.markdown(&self.user, runs));
@@ -80,7 +86,7 @@ impl Section {
         let interception = self.interception.iter();
         let interception = interception.map(|each| comparison(each, &self.user));
         let audit = self.audit.iter().map(|work| worked(work, &self.user));
-        let first = [start, network].into_iter().flatten();
+        let first = [works, start, network].into_iter().flatten();
         first.chain(interception).chain(audit).collect()
     }
 }
@@ -117,6 +123,55 @@ impl NetworkFigures {
         ]
         .concat()
     }
+}
+
+fn worked_at(works: &Works, user: &str) -> String {
+    let head = |first| {
+        [
+            vec![first],
+            works.columns.iter().map(String::as_str).collect(),
+        ]
+        .concat()
+    };
+    let table = |first, rows: &[WorkRow], figure: &dyn Fn(usize, &WorkRow) -> String| {
+        let mut table = Table::new(&head(first));
+        for row in rows {
+            let figures = (0..row.figures.len()).map(|column| figure(column, row));
+            table.row(std::iter::once(row.title.clone()).chain(figures).collect());
+        }
+        table.render()
+    };
+    let count =
+        |column: usize, row: &WorkRow| shown(row.figures[column], |count| format!("{count}"));
+    [
+        format!("\n### Ordinary work as {user}\n\n"),
+        table("work", &works.tasks, &|column, row| {
+            beside_bare(column, row, "s", 2)
+        }),
+        absent(&works.absent),
+        format!("\n### Single calls as {user}\n\n"),
+        table("call", &works.calls, &|column, row| {
+            beside_bare(column, row, "µs", 1)
+        }),
+        format!("\n### Failures by interruption as {user}\n\n"),
+        table("work", &works.interrupted, &count),
+    ]
+    .concat()
+}
+
+/// A figure, with how often it is the first one.
+fn beside_bare(column: usize, row: &WorkRow, unit: &str, digits: usize) -> String {
+    let bare = row.figures.first().copied().flatten();
+    shown(row.figures[column], |figure| match bare {
+        Some(bare) if column > 0 => {
+            format!("{figure:.digits$} {unit}, {}", ratio(figure / bare))
+        }
+        _ => format!("{figure:.digits$} {unit}"),
+    })
+}
+
+fn shown(figure: Option<f64>, show: impl Fn(f64) -> String) -> String {
+    figure.map_or_else(|| "–".to_owned(), show)
 }
 
 fn worked(work: &Work, user: &str) -> String {
@@ -266,6 +321,7 @@ mod tests {
     fn report(start: Option<StartFigures>, network: Option<NetworkFigures>) -> Report {
         let section = Section {
             user: "root".into(),
+            works: None,
             start,
             network,
             interception: Vec::new(),

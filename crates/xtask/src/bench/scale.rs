@@ -21,6 +21,12 @@ pub(super) struct Scale {
     pub(super) files_in_folder: usize,
     /// Rounds of recorded work.
     pub(super) works: usize,
+    /// Rounds of ordinary work.
+    pub(super) tasks: usize,
+    /// Single calls of a kind in one round.
+    pub(super) calls: usize,
+    /// Calls while a timer goes off.
+    pub(super) interrupted_calls: usize,
 }
 
 impl Scale {
@@ -34,6 +40,9 @@ impl Scale {
         processes: 50,
         files_in_folder: 20,
         works: 3,
+        tasks: 1,
+        calls: 2_000,
+        interrupted_calls: 20_000,
     };
 
     /// Figures that can be compared, in a few minutes.
@@ -46,6 +55,9 @@ impl Scale {
         processes: 200,
         files_in_folder: 100,
         works: 10,
+        tasks: 3,
+        calls: 10_000,
+        interrupted_calls: 100_000,
     };
 
     /// Figures to write down.
@@ -58,5 +70,8 @@ impl Scale {
         processes: 200,
         files_in_folder: 100,
         works: 20,
+        tasks: 7,
+        calls: 20_000,
+        interrupted_calls: 100_000,
     };
 }

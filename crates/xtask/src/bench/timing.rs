@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use super::bounded;
@@ -15,8 +15,8 @@ use super::bounded;
 /// The command that does nothing.
 pub(super) const COMMAND: &str = "/bin/true";
 
-/// How long one start may take before it counts as hanging.
-const LIMIT: Duration = Duration::from_secs(30);
+/// How long one run may take before it counts as hanging.
+const LIMIT: Duration = Duration::from_mins(2);
 
 /// For what the last command left to be cleared away.
 const REST: Duration = Duration::from_millis(10);
@@ -27,6 +27,7 @@ pub(super) struct Candidate {
     name: String,
     program: PathBuf,
     arguments: Vec<String>,
+    folder: Option<PathBuf>,
 }
 
 impl Candidate {
@@ -35,7 +36,21 @@ impl Candidate {
             name: name.to_string(),
             program: program.to_path_buf(),
             arguments: arguments.iter().map(ToString::to_string).collect(),
+            folder: None,
         }
+    }
+
+    /// The same in another working folder.
+    pub(super) fn in_folder(mut self, folder: &Path) -> Self {
+        self.folder = Some(folder.to_path_buf());
+        self
+    }
+
+    /// Runs it once and gives what it printed.
+    pub(super) fn printed(&self) -> Result<String> {
+        let ended = bounded::output(&mut self.command(), LIMIT)?;
+        let printed = ended.success().with_context(|| self.name.clone())?;
+        Ok(printed.to_owned())
     }
 
     /// Runs it once, warming the caches, and fails with what it complained about.
@@ -56,6 +71,9 @@ impl Candidate {
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
         command
     }
 }

@@ -17,6 +17,8 @@ use crate::settings_files;
 
 /// The largest file in which a secret is replaced.
 const LARGEST: usize = 1024 * 1024;
+/// More than reading looks for beyond the end.
+const ROOM: usize = 64;
 
 /// What stands for the secrets of a run.
 pub(crate) struct Masks<'a> {
@@ -77,12 +79,16 @@ fn read(path: &Path) -> std::io::Result<Zeroizing<String>> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let opened = rustix::fs::openat2(CWD, path, flags, Mode::empty(), links)?;
-    // All at once, or growing would leave parts of it behind.
-    let mut text = Zeroizing::new(String::with_capacity(LARGEST + 1));
-    let length = File::from(opened)
-        .take(LARGEST as u64 + 1)
-        .read_to_string(&mut text)?;
-    if length > LARGEST {
+    let file = File::from(opened);
+    let size = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+    if size > LARGEST {
+        return Err(std::io::ErrorKind::FileTooLarge.into());
+    }
+    // All at once, with room to spare: growing would leave parts of it behind.
+    let mut text = Zeroizing::new(String::with_capacity(size + ROOM));
+    let length = file.take(size as u64 + 1).read_to_string(&mut text)?;
+    if length > size {
+        // It was written meanwhile.
         return Err(std::io::ErrorKind::FileTooLarge.into());
     }
     Ok(text)

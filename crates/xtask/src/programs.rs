@@ -6,6 +6,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+/// Programs that `setup` brings for the tests alone.
+pub(crate) const TOOLS: &str = "/usr/local/lib/ringfence-tests/bin";
+
 /// Where a system keeps its programs; the start of every search path built here.
 const SYSTEM: &[&str] = &[
     "/usr/local/sbin",
@@ -14,6 +17,7 @@ const SYSTEM: &[&str] = &[
     "/usr/bin",
     "/sbin",
     "/bin",
+    TOOLS,
 ];
 
 /// The folders of `PATH`, then the system's own and cargo's.

@@ -1,6 +1,8 @@
 //! `cargo xtask setup`: what the tests need, installed where that is allowed.
 //! Quick and silent about what is already there.
 
+mod tools;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -31,19 +33,41 @@ const SYSTEM: &[Requirement] = &[
         Need::File("/etc/ssl/certs/ca-certificates.crt"),
         &["ca-certificates"],
     ),
+    (Need::Program("ccache"), &["ccache"]),
+    (Need::Program("chromium"), &["chromium"]),
     (Need::Program("curl"), &["curl"]),
     (Need::Program("dbus-daemon"), &["dbus-daemon"]),
     (Need::Program("dig"), &["bind9-dnsutils"]),
     (Need::Program("gcc"), &["gcc", "libc6-dev"]),
     (Need::Program("git"), &["git"]),
+    (Need::Program("go"), &["golang-go"]),
     (Need::Program("h2load"), &["nghttp2-client"]),
     (Need::Program("ip"), &["iproute2"]),
     (Need::Program("java"), &["default-jdk-headless"]),
     (Need::Program("make"), &["make"]),
+    (Need::Program("mvn"), &["maven"]),
+    (
+        Need::File("/usr/share/maven-repo/org/apache/maven/plugins/maven-compiler-plugin"),
+        &["libmaven-compiler-plugin-java"],
+    ),
+    (
+        Need::File("/usr/share/maven-repo/org/apache/maven/plugins/maven-jar-plugin"),
+        &["libmaven-jar-plugin-java"],
+    ),
+    (
+        Need::File("/usr/share/maven-repo/org/apache/maven/plugins/maven-resources-plugin"),
+        &["libmaven-resources-plugin-java"],
+    ),
+    (
+        Need::File("/usr/share/maven-repo/org/apache/maven/plugins/maven-surefire-plugin"),
+        &["libsurefire-java"],
+    ),
     (Need::Program("newuidmap"), &["uidmap"]),
     (Need::Program("nginx"), &["nginx-light"]),
     (Need::Program("node"), &["nodejs", "npm"]),
     (Need::Program("openssl"), &["openssl"]),
+    // The server's own programs are in a directory of its version.
+    (Need::Program("pg_ctlcluster"), &["postgresql"]),
     (Need::Program("ps"), &["procps"]),
     (Need::Program("python3"), &["python3"]),
     (Need::PythonModule("ensurepip"), &["python3-venv"]),
@@ -80,6 +104,7 @@ pub(crate) fn run(typed: &[String]) -> Result<Outcome> {
 /// Programs for the tests, and cargo's own tools for `ci`.
 pub(crate) fn everything() -> Result<()> {
     system_programs()?;
+    tools::everything()?;
     cargo_tool("cargo-deny")?;
     if has_nightly() {
         cargo_tool("cargo-fuzz")?;
@@ -87,8 +112,16 @@ pub(crate) fn everything() -> Result<()> {
     Ok(())
 }
 
-/// Programs for the tests only.
-pub(crate) fn system_programs() -> Result<()> {
+/// Programs for the tests only. Without the tools of `tools` their own tests fail, and no others.
+pub(crate) fn for_tests() -> Result<()> {
+    system_programs()?;
+    if let Err(error) = tools::everything() {
+        println!("setup: {error:#}");
+    }
+    Ok(())
+}
+
+fn system_programs() -> Result<()> {
     let missing = missing(SYSTEM);
     if missing.is_empty() {
         return Ok(());

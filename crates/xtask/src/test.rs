@@ -42,7 +42,7 @@ pub(crate) fn run(typed: &[String]) -> Result<Outcome> {
         include_ignored: args.has(ALL),
         filter: args.word(0).map(str::to_string),
     };
-    setup::system_programs()?;
+    setup::for_tests()?;
 
     // Starting it once takes as long as a hundred of our tests.
     let srt = args.has(ALL).then(srt::fetch).flatten();

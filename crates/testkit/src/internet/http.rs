@@ -128,9 +128,21 @@ impl Site {
 
     fn file(&self, path: &str) -> Page {
         let is_plain = !path.split('/').any(|part| part == "..");
-        let bytes = std::fs::read(self.files.join(path));
-        match bytes {
-            Ok(bytes) if is_plain => Page::new(200, Content::Bytes(bytes)),
+        let mut place = self.files.join(path);
+        if place.is_dir() {
+            place.push("index.html");
+        }
+        match std::fs::read(&place) {
+            Ok(bytes) if is_plain => {
+                let mut page = Page::new(200, Content::Bytes(bytes));
+                if place
+                    .extension()
+                    .is_some_and(|extension| extension == "html")
+                {
+                    page.headers = vec![("Content-Type", "text/html".to_owned())];
+                }
+                page
+            }
             _ => Page::text(404, "not found\n".to_owned()),
         }
     }

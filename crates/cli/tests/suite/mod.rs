@@ -45,6 +45,7 @@ mod smoke;
 mod srt;
 mod streams;
 mod terminal;
+mod tools;
 mod trust;
 mod trust_commands;
 mod waiting;

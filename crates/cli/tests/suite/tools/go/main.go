@@ -1,0 +1,11 @@
+package main
+
+import (
+	"fmt"
+
+	"example.org/tiny"
+)
+
+func main() {
+	fmt.Println(tiny.Answer())
+}

@@ -118,7 +118,8 @@ tools! {
             rm -r .venv
             ringfence run --home keep --allow registry.example.org -- uv sync
             rm -r .venv
-            ringfence run --home keep -- uv sync --offline
+            ringfence run --home keep --preset python -- uv sync --offline 2> said
+            test -z \"$(grep -i warning said)\"
             ringfence run -- uv run --offline --no-sync python -m tiny",
         prints: "42\n",
         ..PLAIN

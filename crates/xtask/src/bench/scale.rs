@@ -23,6 +23,8 @@ pub(super) struct Scale {
     pub(super) works: usize,
     /// Rounds of ordinary work.
     pub(super) tasks: usize,
+    /// Whether some of it is done on the disk as well.
+    pub(super) on_disk: bool,
     /// Single calls of a kind in one round.
     pub(super) calls: usize,
     /// Calls while a timer goes off.
@@ -41,6 +43,7 @@ impl Scale {
         files_in_folder: 20,
         works: 3,
         tasks: 1,
+        on_disk: false,
         calls: 2_000,
         interrupted_calls: 20_000,
     };
@@ -56,6 +59,7 @@ impl Scale {
         files_in_folder: 100,
         works: 10,
         tasks: 3,
+        on_disk: false,
         calls: 10_000,
         interrupted_calls: 100_000,
     };
@@ -71,6 +75,7 @@ impl Scale {
         files_in_folder: 100,
         works: 20,
         tasks: 7,
+        on_disk: true,
         calls: 20_000,
         interrupted_calls: 100_000,
     };

@@ -121,7 +121,7 @@ pub(super) fn measure(ringfence: &Path, scale: Scale) -> Result<Works> {
         absent.push("files in memory: only root can mount them, so all is on the disk".to_owned());
     }
     let calls = calls::measure(&surroundings, place, scale)?;
-    let disk = has_memory.then_some(home.as_path());
+    let disk = (has_memory && scale.on_disk).then_some(home.as_path());
     let tasks = tasks::measure(&surroundings, place, disk, scale, &mut absent)?;
     let interrupted = interruptions::measure(&surroundings, place, scale)?;
     Ok(Works {

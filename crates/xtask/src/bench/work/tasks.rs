@@ -134,9 +134,9 @@ pub(super) fn measure(
             absent.push(format!("{}: no {}", task.title, task.needs));
             continue;
         }
-        eprintln!("  {}", task.title);
         let title = task.title.to_owned();
         let figures = task.measure(surroundings, place, &tree, scale)?;
+        eprintln!("  {title}: {figures:.3?}");
         rows.push(Row { title, figures });
         if let Some(disk) = disk.filter(|_| task.on_disk) {
             let title = format!("{}, on the disk", task.title);

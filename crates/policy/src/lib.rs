@@ -26,6 +26,7 @@ mod resolve;
 mod rows;
 mod rule;
 pub mod schema;
+mod shell;
 mod source;
 
 pub use address::{AddressClass, Cidr, CidrError, embedded_v4, judged, special_range};
@@ -60,6 +61,7 @@ pub use rows::{Row, each_row, rows};
 pub use rule::{
     AllowRule, DenyRule, DenyScope, Destination, Endpoint, EntryError, NetworkMode, Reach, Side,
 };
+pub use shell::shell_word;
 pub use source::{
     Arguments, Change, CompatibilityMode, CredentialSurface, Difference, Existing, Fault,
     FlagLayer, FlagLimits, InstallStep, Kit, KitEntryOf, KitFault, KitFile, KitKind, KitPath,

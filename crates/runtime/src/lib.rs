@@ -8,6 +8,7 @@ mod doctor;
 mod egress;
 mod end;
 mod evidence;
+mod explain;
 mod homes;
 mod kits;
 mod masked;
@@ -31,6 +32,7 @@ pub use audit_log::audit_folder;
 pub use doctor::{Check, Finding, Health, examine};
 pub use egress::{Changes, EgressError, EgressRequest, Parents};
 pub use evidence::{AuditRequest, EvidenceError};
+pub use explain::{FileQuestion, explain_file};
 pub use homes::{Entry, EntryKind, HeldHome, Homes, HomesError, KeptHome, Size, homes_folder};
 pub use kits::{
     Freshness, KitApproval, KitError, KitInputs, KitReference, KitSetup, LoadedKit, ReferenceError,

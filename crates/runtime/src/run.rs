@@ -9,8 +9,8 @@ use std::time::Instant;
 use ringfence_egress::{Ask, Placeholder};
 use ringfence_policy::{HomeName, HomeRule, Policy, Resolved};
 use ringfence_sandbox::{
-    Attendant, Command, Cradle, Host, Inlets, Intercept, Judge, Plan, PlanError, PlanRequest,
-    Running, ServedFrom, SpawnError, Trust, TrustPlan, Weaker, spawn,
+    Attendant, Command, Cradle, GivenFile, Host, Inlets, Intercept, Judge, Plan, PlanError,
+    PlanRequest, Running, ServedFrom, SpawnError, Trust, TrustPlan, Weaker, spawn,
 };
 use ringfence_sys::Errno;
 use rustix::fs::FileType;
@@ -196,18 +196,16 @@ pub fn run(mut request: RunRequest<'_>) -> Result<Report, RunError> {
     let stand_ins = StandIns::of(request.policy, &|name| std::env::var_os(name))?;
     // Before the plan, which hides what is there.
     let evidence = Evidence::open(request.policy.audit().value, request.audit)?;
-    let (command, mut given) = match request.setup {
-        Some(setup) => (setup.wrap(request.command), setup.given()),
-        None => (request.command, Vec::new()),
+    let command = match &request.setup {
+        Some(setup) => setup.wrap(request.command),
+        None => request.command,
     };
     let swept_before = sweep_after_others(
         request.policy,
         &request.working_folder,
         &request.guard_folder,
     );
-    let rules = request.policy.environment();
-    let certificates = HostCertificates::of(rules, &|name| std::env::var_os(name));
-    given.extend(certificates.given);
+    let (given, certificates) = given_files(request.policy, request.setup);
     let plan = Plan::build(PlanRequest {
         policy: request.policy,
         host: request.host,
@@ -222,9 +220,9 @@ pub fn run(mut request: RunRequest<'_>) -> Result<Report, RunError> {
         intercept: request.egress.intercept,
         served_from: served_from(&request.egress),
         proxy_user: request.egress.proxy_user.clone(),
-        trust: request.policy.intercepts().then_some(TrustPlan),
+        trust: trust_plan(request.policy),
         given,
-        certificates: certificates.variables,
+        certificates,
         cradle: &request.cradle,
         kept_home: kept_home.as_ref().map(HeldHome::path),
         stand_ins: stand_ins.variables,
@@ -286,6 +284,23 @@ pub fn run(mut request: RunRequest<'_>) -> Result<Report, RunError> {
         report.lose_evidence();
     }
     Ok(report)
+}
+
+/// The files for the sandbox's own folder, and the variables that name some of them.
+pub(crate) fn given_files(
+    policy: &Resolved<Policy>,
+    setup: Option<KitSetup>,
+) -> (Vec<GivenFile>, Vec<(&'static str, String)>) {
+    let mut given = setup.map(KitSetup::given).unwrap_or_default();
+    let rules = policy.environment();
+    let certificates = HostCertificates::of(rules, &|name| std::env::var_os(name));
+    given.extend(certificates.given);
+    (given, certificates.variables)
+}
+
+/// An authority of its own, where TLS is intercepted.
+pub(crate) fn trust_plan(policy: &Resolved<Policy>) -> Option<TrustPlan> {
+    policy.intercepts().then_some(TrustPlan)
 }
 
 fn texts(words: &[OsString]) -> Vec<String> {

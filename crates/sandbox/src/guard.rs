@@ -44,11 +44,26 @@ pub(crate) struct Guard {
     table: OnceLock<NameTable>,
     denied: Vec<PathBuf>,
     patterns: GlobSet,
-    /// Whether hooks, and whether configuration, of repositories is guarded.
-    git_hooks: bool,
-    git_config: bool,
+    git: GitGuard,
     user_git: UserGit,
     survey: Survey,
+}
+
+/// Which control files of Git repositories are guarded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct GitGuard {
+    pub(crate) hooks: bool,
+    pub(crate) config: bool,
+    /// What has Git read configuration from elsewhere.
+    pub(crate) others: bool,
+}
+
+impl GitGuard {
+    pub(crate) const ALL: Self = Self {
+        hooks: true,
+        config: true,
+        others: true,
+    };
 }
 
 /// By the first component, in lower case: the components that follow it.
@@ -91,8 +106,7 @@ impl Guard {
             table: OnceLock::new(),
             denied,
             patterns,
-            git_hooks: true,
-            git_config: true,
+            git: GitGuard::ALL,
             user_git: UserGit::default(),
             survey: Survey::default(),
         })
@@ -108,10 +122,10 @@ impl Guard {
         &self.names
     }
 
-    /// Says whether hooks and configuration of Git repositories are guarded.
+    /// Says which control files of Git repositories are guarded.
     #[must_use]
-    pub(crate) fn with_git(mut self, hooks: bool, config: bool) -> Self {
-        (self.git_hooks, self.git_config) = (hooks, config);
+    pub(crate) fn with_git(mut self, git: GitGuard) -> Self {
+        self.git = git;
         self
     }
 
@@ -143,15 +157,15 @@ impl Guard {
 
     /// Whether any of Git's control files is guarded.
     pub(crate) fn guards_git(&self) -> bool {
-        self.git_hooks || self.git_config
+        self.git != GitGuard::default()
     }
 
     /// Whether `name`, an entry of a Git directory, is guarded.
     pub(crate) fn guards_git_entry(&self, name: &str) -> bool {
-        if name.eq_ignore_ascii_case("config") {
-            self.git_config
-        } else {
-            self.git_hooks
+        match name.to_ascii_lowercase().as_str() {
+            "config" => self.git.config,
+            "hooks" => self.git.hooks,
+            _ => self.git.others,
         }
     }
 
@@ -421,6 +435,19 @@ mod tests {
         for path in ["/w/secret", "/w/secret/x", "/w/a/b.lock"] {
             assert_eq!(rule(path), Some(GuardRule::Denied), "{path}");
         }
+    }
+
+    #[test]
+    fn letting_go_of_hooks_lets_go_of_nothing_else() {
+        let guard = guard().with_git(GitGuard {
+            hooks: false,
+            ..GitGuard::ALL
+        });
+        let guarded = ["hooks", "config", "config.worktree", "commondir"]
+            .map(|name| guard.guards_git_entry(name));
+        assert_eq!(guarded, [false, true, true, true]);
+        assert!(guard.guards_git());
+        assert!(!guard.with_git(GitGuard::default()).guards_git());
     }
 
     #[test]

@@ -6,8 +6,10 @@
 //! enforce, unless the operator named the weaker form.
 
 mod aside;
+mod drawing;
 mod entries;
 mod error;
+mod explain;
 mod files;
 mod home;
 mod ids;
@@ -30,7 +32,12 @@ use rustix::termios::Winsize;
 use serde::{Deserialize, Serialize};
 
 use self::aside::Aside;
+use self::drawing::{Drawing, DrawingRequest};
 pub use self::error::PlanError;
+pub use self::explain::{
+    GuardAnswer, PathAccess, PathAnswer, PathExplainer, PathQuestion, PathReason,
+};
+use self::files::Missing;
 pub use self::files::PRIVATE_FOLDERS;
 pub(crate) use self::home::HomeGrants;
 use self::ids::Ids;
@@ -51,6 +58,7 @@ use crate::mount_table::MountTable;
 use crate::native::{Prepared, Watch};
 use crate::proxy::{self, ProxyUser};
 use crate::sensitive::SensitivePlaces;
+use crate::survey::UserGit;
 use crate::sweep::Sweeper;
 use crate::trust::{self, TrustPlan};
 use crate::view::View;
@@ -219,7 +227,7 @@ pub struct Plan {
 
 impl Plan {
     /// Makes the plan, or says what cannot be enforced here.
-    pub fn build(mut request: PlanRequest<'_>) -> Result<Self, PlanError> {
+    pub fn build(request: PlanRequest<'_>) -> Result<Self, PlanError> {
         let policy = request.policy;
         check_landlock(&request)?;
         let level = match request.judge {
@@ -234,21 +242,29 @@ impl Plan {
         // Waited for at the end. When something else fails, what was made there
         // is gone again.
         let aside = Aside::start(&request, &mounts);
-        let mut files = files::survey(
-            policy.filesystem(),
-            request.host,
-            request.working_folder,
-            std::mem::take(&mut request.untouchable),
-            request.judge,
-        )?;
-        let home = home::overlay(
-            &mut files,
-            policy.filesystem(),
-            request.host,
-            request.kept_home,
-        )?;
-        let grants = HomeGrants::of(home.as_ref());
-        let guard = files.guard(&request)?;
+        let trust = request.trust.filter(|_| network.is_intercepted());
+        let Drawing {
+            files,
+            guard,
+            view,
+            late,
+            made,
+            home,
+        } = Drawing::make(DrawingRequest {
+            policy,
+            host: request.host,
+            working_folder: request.working_folder,
+            untouchable: request.untouchable,
+            judge: request.judge,
+            missing: Missing::Make,
+            kept_home: request.kept_home,
+            given: request.given,
+            trust,
+            network: &network,
+            ids: &ids,
+            mounts: &mounts,
+            user_git: UserGit::of(&request.host.home, &request.environment),
+        })?;
         let guarding = choose_guarding(policy, level, &guard);
         let watch = Watch::new(guarding, has_file_stream(&request.streams));
         let has_terminal = wants_terminal(&request.streams);
@@ -260,7 +276,6 @@ impl Plan {
             working_folder: &files.working_folder,
             user: ids.mapped_by_supervisor.then_some(ids::USER_NAME),
         };
-        let trust = request.trust.filter(|_| network.is_intercepted());
         let is_hopeless =
             policy.network_is_closed() && request.intercept == Intercept::UnlessAbsent;
         let mut variables = proxy_variables(&network, request.proxy_user, is_hopeless);
@@ -268,17 +283,6 @@ impl Plan {
         if trust.is_some() {
             trust::tell(&mut variables);
         }
-        let mut made = network.files()?;
-        made.extend(layout::temporary_folder(policy.environment(), &files));
-        let mut late = LateFiles::default();
-        made.extend(late::overlays(&files, &mut late));
-        made.extend(own::overlays(
-            &files,
-            &ids,
-            request.given,
-            trust,
-            &mut late,
-        )?);
         let environment = environment::build(
             policy.environment(),
             request.environment,
@@ -286,9 +290,6 @@ impl Plan {
             variables,
             request.stand_ins,
         );
-        let paths = made.iter().map(|overlay| overlay.path.clone()).collect();
-        made.extend(home);
-        let view = layout::view(&files, &ids, request.host, &mounts, made)?;
         let limits = aside.finish()?.judged_by(request.judge);
         // The plan is made.
         request.cradle.wake();
@@ -299,7 +300,7 @@ impl Plan {
             network,
             landlock_abi: request.host.landlock_abi,
             working_folder: files.working_folder.clone(),
-            landlock: (request.host.landlock_abi > 0).then(|| Grants::new(files, paths, grants)),
+            landlock: (request.host.landlock_abi > 0).then(|| Grants::new(files, made, home)),
             ids,
             guard: Arc::new(guard),
             guarding,

@@ -9,6 +9,8 @@ use std::path::{Component, Path, PathBuf};
 use ringfence_sys::Errno;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 
+use crate::within::is_within;
+
 /// Why a place cannot be part of the view.
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
@@ -238,6 +240,34 @@ impl View {
     /// The number of the mount that the layer of an overlay is kept on.
     pub(crate) fn store_of(&self, index: usize) -> usize {
         self.overlays.len() + index
+    }
+
+    /// The layer over the home, if there is to be one.
+    pub(crate) fn layered(&self) -> Option<(&Path, &HomeLayer)> {
+        self.overlays
+            .iter()
+            .find_map(|overlay| match &overlay.content {
+                Content::Home(layer) => Some((overlay.path.as_path(), &**layer)),
+                _ => None,
+            })
+    }
+
+    /// Whether later overlays lie in this one.
+    pub(crate) fn holds_others(&self, index: usize) -> bool {
+        let path = &self.overlays[index].path;
+        let mut others = self.overlays[index..].iter();
+        others.any(|other| other.path != *path && is_within(&other.path, path))
+    }
+
+    /// Whether this overlay is not laid because the layer over the home shows nothing there: what
+    /// is there by that name was made inside, in an earlier run.
+    pub(crate) fn is_left_out(&self, index: usize, layered: Option<(&Path, &HomeLayer)>) -> bool {
+        let overlay = &self.overlays[index];
+        let is_left_out = layered.is_some_and(|(home, layer)| {
+            matches!(overlay.content, Content::Hidden { .. })
+                && layer.leaves_out(home, &overlay.path)
+        });
+        is_left_out && !self.holds_others(index)
     }
 
     /// Sorts the overlays so that what lies deeper is mounted later. Of two at

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use ringfence_policy::shell_word;
 use ringfence_policy::srt_settings::SrtParentProxy;
 use ringfence_runtime::{
     Asking, AuditRequest, EgressRequest, Parents, Report, RunError, RunRequest, SecretSettings,
@@ -38,22 +39,12 @@ Exit codes: the command's own; 128 and a signal's number; 124 time limit; 125 ri
 /// Where what was refused is told in full, and where rules go.
 const ADVICE: Advice = Advice {
     everything: "--report FILE",
-    unprotect: |name| format!("--unprotect {}", quoted(name)),
-    write: |directory| format!("--write {}", quoted(directory)),
+    unprotect: |name| format!("--unprotect {}", shell_word(name)),
+    write: |directory| format!("--write {}", shell_word(directory)),
     host: allow_flag,
     preset: Some(|name| format!("--preset {name}")),
     host_port: |port| format!("--host-port {port}"),
 };
-
-/// As one word of a shell.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%".contains(c);
-    if word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
 
 /// A shell would take the brackets of an IPv6 address for a pattern.
 fn allow_flag(host: &str) -> String {

@@ -239,6 +239,11 @@ pub(crate) struct Scope {
 }
 
 impl ScopeArgs {
+    /// The working folder, where it is named.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.cwd.as_deref()
+    }
+
     /// Finds the folder and resolves the policy.
     pub(crate) fn resolve(self) -> Result<Scope, Failure> {
         let here = Here::look(self.cwd.clone())?;

@@ -12,6 +12,7 @@ mod doctor;
 mod egress_attacks;
 mod egress_walkthrough;
 mod exit_codes;
+mod explained_files;
 mod files;
 mod first_use;
 mod git;

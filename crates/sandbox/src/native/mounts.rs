@@ -19,7 +19,6 @@ use super::late::GivenFiles;
 use super::scratch::Scratch;
 use crate::view::{Base, Content, FileId, Overlay, Place, Use, View};
 use crate::wire::{Order, Step};
-use crate::within::is_within;
 
 /// Device nodes that every sandbox has.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -152,25 +151,18 @@ fn build(
         if let Content::Home(layer) = &overlay.content {
             let store = ground.places.remove(&view.store_of(index));
             home = home::lay(&root, &overlay.path, layer, (given, store), &scratch)?;
-            layered = home.is_layered.then_some((overlay.path.as_path(), layer));
+            layered = home
+                .is_layered
+                .then_some((overlay.path.as_path(), &**layer));
             continue;
         }
-        // Which come later.
-        let holds_others = || {
-            let mut others = view.overlays[index..].iter();
-            others.any(|other| other.path != overlay.path && is_within(&other.path, &overlay.path))
-        };
         if overlay.content == Content::Frozen && held.contains(&overlay.path) {
             root.hold(&overlay.path, &mut configurations);
         }
-        let is_left_out = layered.is_some_and(|(home, layer)| {
-            matches!(overlay.content, Content::Hidden { .. })
-                && layer.leaves_out(home, &overlay.path)
-        });
-        // What is there by that name was made inside, in an earlier run.
-        if is_left_out && !holds_others() {
+        if view.is_left_out(index, layered) {
             continue;
         }
+        let holds_others = || view.holds_others(index);
         hidden.extend(root.lay(overlay, given, holds_others, &scratch)?);
     }
     ground.wait_now()?;

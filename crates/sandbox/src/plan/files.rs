@@ -11,8 +11,8 @@ use super::entries;
 use super::error::PlanError;
 use super::late::{self, MaskedPlace};
 use super::listing::Listings;
-use super::{PlanRequest, missing};
-use crate::guard::Guard;
+use super::missing;
+use crate::guard::{GitGuard, Guard};
 use crate::host::Host;
 use crate::judge::Judge;
 use crate::sensitive::SensitivePlaces;
@@ -28,6 +28,15 @@ pub(super) const RESERVED: [&str; 3] = ["/proc", "/dev", "/sys"];
 /// The most entries that are looked at for one pattern.
 const MOST_ENTRIES: usize = 100_000;
 
+/// What becomes of writable directories that are not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// They are made.
+    Make,
+    /// They are noted: nothing is to be run.
+    Note,
+}
+
 /// What there is on this machine of what the policy names.
 #[derive(Debug)]
 pub(super) struct Files {
@@ -40,6 +49,8 @@ pub(super) struct Files {
     pub(super) writable: Vec<Place>,
     /// What the policy makes writable, also where it is only shown.
     pub(super) roots: Vec<PathBuf>,
+    /// Writable directories that a run would make.
+    pub(super) unmade: Vec<PathBuf>,
     /// Shown although a folder around them is hidden or the scope is narrow.
     pub(super) shown: Vec<Place>,
     pub(super) hidden: Vec<Place>,
@@ -65,10 +76,11 @@ pub(super) fn survey(
     working_folder: &Path,
     untouchable: Vec<PathBuf>,
     judge: Judge,
+    missing: Missing,
 ) -> Result<Files, PlanError> {
     let private = private_folders(rules, judge);
     let working_place = working_place(working_folder, &private)?;
-    let writable = writable_places(rules, &working_place, &private)?;
+    let (writable, unmade) = writable_places(rules, &working_place, &private, missing)?;
     let mut listings = Listings::default();
     let (shown, mut hidden) = reading(rules, host, &private, &mut listings)?;
     for path in literals(&rules.read_allow) {
@@ -108,6 +120,7 @@ pub(super) fn survey(
         home: Place::find(&host.home)?,
         writable,
         roots,
+        unmade,
         shown,
         hidden,
         masked,
@@ -176,9 +189,10 @@ fn writable_places(
     rules: &Filesystem,
     working: &Place,
     private: &[&Path],
-) -> Result<Vec<Place>, PlanError> {
+    if_missing: Missing,
+) -> Result<(Vec<Place>, Vec<PathBuf>), PlanError> {
     let mut places: Vec<Place> = Vec::new();
-    let mut missing = Vec::new();
+    let (mut missing, mut unmade) = (Vec::new(), Vec::new());
     for rule in &rules.write_allow {
         let Some(place) = missing::find(rule, &mut missing)? else {
             continue;
@@ -193,9 +207,12 @@ fn writable_places(
     }
     for path in missing {
         refuse_reserved(path, working)?;
-        places.push(missing::make(path, &working.path)?);
+        match if_missing {
+            Missing::Make => places.push(missing::make(path, &working.path)?),
+            Missing::Note => unmade.push(absolute(path)),
+        }
     }
-    Ok(places)
+    Ok((places, unmade))
 }
 
 fn refuse_reserved(path: &Path, working: &Place) -> Result<(), PlanError> {
@@ -442,11 +459,14 @@ impl Files {
     }
 
     /// What the init guards while the command runs.
-    pub(super) fn guard(&mut self, request: &PlanRequest<'_>) -> Result<Guard, PlanError> {
-        let user_git = UserGit::of(&request.host.home, &request.environment);
-        let guard = self.plain_guard(request.policy.filesystem())?;
-        let guard = guard.with_user_git(user_git);
-        Ok(match request.judge {
+    pub(super) fn guard(
+        &mut self,
+        rules: &Filesystem,
+        judge: Judge,
+        user_git: UserGit,
+    ) -> Result<Guard, PlanError> {
+        let guard = self.plain_guard(rules)?.with_user_git(user_git);
+        Ok(match judge {
             Judge::Init => self.freeze(guard),
             Judge::Nobody => guard,
         })
@@ -469,9 +489,13 @@ impl Files {
             .protect
             .iter()
             .any(|name| name.value == ProtectedName::GitInternals);
-        let config = git && !may_write(rules, ".git/config");
+        let git = GitGuard {
+            hooks: git && !may_write(rules, ".git/hooks"),
+            config: git && !may_write(rules, ".git/config"),
+            others: git,
+        };
         Guard::new(self.roots.clone(), names, self.untouchable(), &patterns)
-            .map(|guard| guard.with_git(git, config))
+            .map(|guard| guard.with_git(git))
             .map_err(|error| PlanError::Pattern {
                 pattern: patterns.join(", "),
                 error,

@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, StatxFlags, StatxTimestamp};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use crate::guard::Guard;
+use crate::guard::{GitGuard, Guard};
 use crate::survey::Survey;
 use crate::view::FileId;
 use crate::within::is_within;
@@ -26,6 +26,9 @@ pub struct SweepRecord {
     names: Vec<String>,
     git_hooks: bool,
     git_config: bool,
+    /// As the hooks, where it is not said.
+    #[serde(default)]
+    git_others: Option<bool>,
     /// Nanoseconds since the epoch.
     since: i64,
     /// Each with the device and the inode of the directory it was in.
@@ -49,6 +52,7 @@ impl SweepRecord {
             names: guard.names().to_vec(),
             git_hooks: guard.guards_git_entry("hooks"),
             git_config: guard.guards_git_entry("config"),
+            git_others: Some(guard.guards_git_entry("commondir")),
             since: baseline.since,
             there: there.collect(),
             led_to: baseline.led_to.iter().map(text).collect(),
@@ -78,7 +82,11 @@ impl SweepRecord {
         let roots = self.roots.iter().map(PathBuf::from).collect();
         Guard::new(roots, self.names.clone(), Vec::new(), &[])
             .unwrap_or_default()
-            .with_git(self.git_hooks, self.git_config)
+            .with_git(GitGuard {
+                hooks: self.git_hooks,
+                config: self.git_config,
+                others: self.git_others.unwrap_or(self.git_hooks),
+            })
     }
 }
 

@@ -1,6 +1,9 @@
-//! `ringfence policy explain`: why a host is allowed or not.
+//! `ringfence policy explain`: why a host is allowed or not, and what becomes of a file.
+
+mod file;
 
 use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 
 use ringfence_policy::{Explanation, Request, Target, explain};
 
@@ -9,18 +12,30 @@ use crate::error::Failure;
 use crate::exit::ExitCode;
 use crate::output;
 
-/// Say why a request is allowed or not, which line would change it, and which credential it gets
+/// Say why a request is allowed or not, or what a run would make of a file, and what would change it
 ///
-/// Exits with 0 when it is allowed and with 3 when it is not.
+/// A TARGET that begins with /, ./, ../ or ~, or that is there in the working
+/// folder, is a file; write https://NAME for a host of the same name. For a
+/// host: which rule decides, and which credential a request gets. For a file:
+/// whether it is readable, writable, hidden, protected, masked or private, by
+/// which rule, and what the guard of protected names does with it.
+///
+/// Exits with 0 when it is allowed, or the file can be read or written, and
+/// with 3 when not.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ringfence policy explain api.example.org
   ringfence policy explain https://api.example.org/v1/items --method POST
-  ringfence policy explain api.example.org:8443 --address 10.0.0.7")]
+  ringfence policy explain api.example.org:8443 --address 10.0.0.7
+  ringfence policy explain ~/.ssh/id_ed25519
+  ringfence policy explain .git/hooks/pre-commit --unprotect .git/hooks")]
 pub(crate) struct ExplainArgs {
-    /// A host, host:port or URL
+    /// A host, host:port or URL, or a file
     #[arg(value_name = "TARGET")]
     target: String,
+    /// TARGET is a file, whatever it looks like
+    #[arg(long, conflicts_with_all = ["address", "method", "path"])]
+    file: bool,
     /// The address that the name resolved to
     #[arg(long, value_name = "IP")]
     address: Option<IpAddr>,
@@ -42,6 +57,9 @@ const NOT_ALLOWED: u8 = 3;
 
 pub(crate) fn main(arguments: ExplainArgs) -> ExitCode {
     let json = arguments.json;
+    if arguments.asks_about_file() {
+        return file::main(&arguments.target, arguments.scope, json);
+    }
     match answer(arguments) {
         Ok(explanation) => {
             if json {
@@ -56,6 +74,23 @@ pub(crate) fn main(arguments: ExplainArgs) -> ExitCode {
             })
         }
         Err(failure) => failure.show(json),
+    }
+}
+
+impl ExplainArgs {
+    fn asks_about_file(&self) -> bool {
+        let is_request = self.address.is_some() || self.method.is_some() || self.path.is_some();
+        let looks_so = self.target.starts_with(['/', '~'])
+            || [".", ".."].contains(&self.target.as_str())
+            || ["./", "../"]
+                .iter()
+                .any(|begin| self.target.starts_with(begin));
+        let is_there = || {
+            let folder = self.scope.folder();
+            let path = folder.map_or_else(PathBuf::new, Path::to_path_buf);
+            !self.target.is_empty() && path.join(&self.target).symlink_metadata().is_ok()
+        };
+        self.file || (!is_request && (looks_so || is_there()))
     }
 }
 

@@ -1,0 +1,89 @@
+//! What a plan makes of files: what is there, what is guarded, what is mounted. A run and whoever
+//! asks what a run would do get it from here, so that both are told the same.
+
+use std::path::{Path, PathBuf};
+
+use ringfence_policy::{Policy, Resolved};
+
+use super::error::PlanError;
+use super::files::{self, Files, Missing};
+use super::home::{self, HomeGrants};
+use super::ids::Ids;
+use super::late::{self, LateFiles};
+use super::layout;
+use super::network::NetworkPlan;
+use super::own::{self, GivenFile};
+use crate::guard::Guard;
+use crate::host::Host;
+use crate::judge::Judge;
+use crate::mount_table::MountTable;
+use crate::survey::UserGit;
+use crate::trust::TrustPlan;
+use crate::view::View;
+
+/// What it is made from.
+pub(super) struct DrawingRequest<'a> {
+    pub(super) policy: &'a Resolved<Policy>,
+    pub(super) host: &'a Host,
+    pub(super) working_folder: &'a Path,
+    pub(super) untouchable: Vec<PathBuf>,
+    pub(super) judge: Judge,
+    pub(super) missing: Missing,
+    pub(super) kept_home: Option<&'a Path>,
+    pub(super) given: Vec<GivenFile>,
+    pub(super) trust: Option<TrustPlan>,
+    pub(super) network: &'a NetworkPlan,
+    pub(super) ids: &'a Ids,
+    pub(super) mounts: &'a MountTable,
+    pub(super) user_git: UserGit,
+}
+
+/// The part of a plan that is about files.
+#[derive(Debug)]
+pub(super) struct Drawing {
+    pub(super) files: Files,
+    pub(super) guard: Guard,
+    pub(super) view: View,
+    pub(super) late: LateFiles,
+    /// Where something is that was made for the sandbox.
+    pub(super) made: Vec<PathBuf>,
+    pub(super) home: HomeGrants,
+}
+
+impl Drawing {
+    pub(super) fn make(request: DrawingRequest<'_>) -> Result<Self, PlanError> {
+        let rules = request.policy.filesystem();
+        let mut files = files::survey(
+            rules,
+            request.host,
+            request.working_folder,
+            request.untouchable,
+            request.judge,
+            request.missing,
+        )?;
+        let home = home::overlay(&mut files, rules, request.host, request.kept_home)?;
+        let grants = HomeGrants::of(home.as_ref());
+        let guard = files.guard(rules, request.judge, request.user_git)?;
+        let mut overlays = request.network.files()?;
+        let environment = request.policy.environment();
+        overlays.extend(layout::temporary_folder(environment, &files));
+        let mut late = LateFiles::default();
+        overlays.extend(late::overlays(&files, &mut late));
+        let (ids, trust) = (request.ids, request.trust);
+        overlays.extend(own::overlays(&files, ids, request.given, trust, &mut late)?);
+        let made = overlays
+            .iter()
+            .map(|overlay| overlay.path.clone())
+            .collect();
+        overlays.extend(home);
+        let view = layout::view(&files, ids, request.host, request.mounts, overlays)?;
+        Ok(Self {
+            files,
+            guard,
+            view,
+            late,
+            made,
+            home: grants,
+        })
+    }
+}

@@ -12,6 +12,7 @@ mod ending;
 mod home;
 mod kit;
 mod limits;
+mod man;
 mod policy;
 mod preset;
 mod run;
@@ -129,6 +130,11 @@ const ENTRIES: &[Entry] = &[
             })
         },
     },
+    Entry {
+        name: "man",
+        describe: describe::<man::ManArgs>,
+        main: |words| start("man", words, |arguments| man::main(&arguments)),
+    },
 ];
 
 /// Runs the command that `arguments`, which start with the program, name.
@@ -195,7 +201,7 @@ fn describe<A: Args>() -> Command {
     A::augment_args(Command::new("command"))
 }
 
-/// The whole command line, for help and completions.
+/// The whole command line, for help, completions and manual pages.
 fn whole() -> Command {
     let subcommands = ENTRIES
         .iter()

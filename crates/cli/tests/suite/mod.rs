@@ -28,6 +28,7 @@ mod kits;
 mod leftovers;
 mod limits;
 mod listener;
+mod manual;
 mod masked;
 mod network;
 mod ordinary_work;

@@ -26,6 +26,7 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::{Args, Command};
+use ringfence_runtime::is_marked_inside;
 use ringfence_sandbox::Cradle;
 
 use crate::error::{COULD_NOT_START, Failure};
@@ -149,7 +150,8 @@ pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
 fn run_main(words: Vec<OsString>) -> ExitCode {
     // Before anything else, all of which it is made beside, unless a descriptor
     // may be named: it could be taken for one of our own then.
-    let cradle = (!run::may_name_descriptor(&words)).then(Cradle::prepare);
+    let is_possible = !run::may_name_descriptor(&words) && !is_marked_inside();
+    let cradle = is_possible.then(Cradle::prepare);
     match parse::<run::RunArgs>("run", words) {
         Ok(arguments) => run::main(arguments, cradle),
         Err(error) => usage("run", &error, COULD_NOT_START),

@@ -11,6 +11,7 @@ use ringfence_sys::Errno;
 use rustix::process::Signal;
 
 use crate::evidence::Evidence;
+use crate::nesting::Nesting;
 use crate::report::{
     AuditReport, Destination, Enforcement, Exit, ExitReason, LimitHitReport, LimitReport, Report,
 };
@@ -25,6 +26,7 @@ pub(crate) struct End {
     pub(crate) output: Option<u64>,
     pub(crate) refusals: Refusals,
     pub(crate) signals: Vec<i32>,
+    nesting: Nesting,
 }
 
 /// Why a command was ended.
@@ -52,6 +54,7 @@ impl End {
             output: None,
             refusals: Refusals::default(),
             signals: Vec::new(),
+            nesting: Nesting::default(),
         }
     }
 }
@@ -76,8 +79,11 @@ impl End {
     /// Counts a refused call; those about files and sockets are told by
     /// themselves.
     pub(crate) fn note_call(&mut self, seen: &Observed) {
-        use sandbox::Action::{Identity, Kernel, Mount, Namespace, Other, Signal, Trace};
+        use sandbox::Action::{Exec, Identity, Kernel, Mount, Namespace, Other, Signal, Trace};
         let Observed::Call(call) = seen else { return };
+        if call.action == Exec {
+            self.nesting.started(call);
+        }
         let is_told_here = matches!(
             call.action,
             Identity | Kernel | Mount | Namespace | Other | Signal | Trace
@@ -86,6 +92,9 @@ impl End {
             let subject = call.paths.first().map_or("", String::as_str);
             let rule = call.rule.as_deref().unwrap_or_default();
             let kind = kind_of_call(call);
+            if kind == RefusalKind::Namespace {
+                self.nesting.refused(call);
+            }
             self.refusals.count(kind, &call.call, subject, rule, 1);
         }
     }
@@ -139,6 +148,7 @@ impl End {
             duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
             enforcement: running.layers().iter().map(enforcement_of).collect(),
             audit,
+            nested: self.nesting.programs(),
             more_refusals: refusals.more(),
             refusals: refusals.iter().collect(),
             run: Some(evidence.run().to_string()),

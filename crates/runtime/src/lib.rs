@@ -12,6 +12,7 @@ mod explain;
 mod homes;
 mod kits;
 mod masked;
+mod nesting;
 mod parents;
 mod place;
 mod policy;
@@ -38,6 +39,7 @@ pub use kits::{
     Freshness, KitApproval, KitError, KitInputs, KitReference, KitSetup, LoadedKit, ReferenceError,
     RunKits, kit_cache_folder, load_kits,
 };
+pub use nesting::{is_inside_sandbox, is_marked_inside, nesting_advice};
 pub use parents::parent_proxies;
 pub use policy::{
     Loaded, MISSING_AUTHORITY, PolicyInputs, PolicyLoadError, Sources, SrtInputs, SrtLoaded,

@@ -30,6 +30,9 @@ pub struct Report {
     pub refusals: Vec<Refusal>,
     /// Refusals beyond those listed.
     pub more_refusals: u64,
+    /// Programs that tried to make a sandbox of their own, by name, as far as it was seen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nested: Vec<String>,
     /// The name of this run in the audit log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,

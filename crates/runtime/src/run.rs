@@ -22,6 +22,7 @@ use crate::evidence::{AuditRequest, Evidence, EvidenceError};
 use crate::homes::{HeldHome, Homes, HomesError};
 use crate::kits::KitSetup;
 use crate::masked::Masks;
+use crate::nesting::is_inside_sandbox;
 use crate::relay::Arranged;
 use crate::report::{AuditReport, Report};
 use crate::secrets::{Surroundings, WritablePlaces};
@@ -119,6 +120,9 @@ pub enum RunError {
     /// `--tty` without a terminal.
     #[error("there is no terminal to show the command's own on")]
     NoTerminal,
+    /// This is one of our sandboxes.
+    #[error("already inside a ringfence sandbox: sandboxes do not nest")]
+    AlreadyInside,
     /// Nobody can be asked about hosts where there is no network.
     #[error("there is nothing to ask about: the policy leaves nothing but loopback")]
     NothingToAsk,
@@ -142,6 +146,7 @@ impl RunError {
             Self::StreamIsSocket { .. } => "stream-is-socket",
             Self::StreamClosed { .. } => "stream-closed",
             Self::NoTerminal => "no-terminal",
+            Self::AlreadyInside => "already-inside",
             Self::NothingToAsk => "nothing-to-ask",
             Self::Supervise(_) => "supervisor-failed",
         }
@@ -175,6 +180,10 @@ impl RunError {
             Self::StreamIsSocket { .. } => "put a pipe in between: cat | ringfence run … | cat",
             Self::StreamClosed { .. } => "redirect it to or from /dev/null",
             Self::NoTerminal => "run it from a terminal, or without --tty",
+            Self::AlreadyInside => {
+                "run the command as it is, without ringfence: this sandbox holds it already; what it may reach and \
+                 write is said where the sandbox is started"
+            }
             Self::NothingToAsk => "leave --ask out, or `mode: deny` out of the policy",
             Self::Supervise(_) => "see what this machine can enforce: ringfence doctor",
         }
@@ -185,7 +194,18 @@ impl RunError {
 const NOT_STARTED: &str = "not-started";
 
 /// Runs the command to its end.
-pub fn run(mut request: RunRequest<'_>) -> Result<Report, RunError> {
+pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
+    run_outside(request).map_err(|error| {
+        // Whatever it was that could not be done: it cannot be mended from here.
+        if is_inside_sandbox() {
+            RunError::AlreadyInside
+        } else {
+            error
+        }
+    })
+}
+
+fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
     let started = Instant::now();
     let (mut desk, ask) = desk(&mut request)?.unzip();
     let judge = Judge::choose(request.weaker);

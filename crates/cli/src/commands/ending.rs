@@ -7,7 +7,7 @@ use std::path::Path;
 
 use ringfence_audit::{Refusal, RefusalKind, amount};
 use ringfence_policy::Reason;
-use ringfence_runtime::{ExitReason, Report};
+use ringfence_runtime::{ExitReason, Report, nesting_advice};
 
 use self::presets::Fitting;
 use crate::output;
@@ -62,11 +62,6 @@ const REMEDIES: [(&[&str], &str); 6] = [
         "a placeholder is of use only in requests to the hosts of its credential",
     ),
 ];
-
-/// What to do about programs that make a sandbox of their own.
-const NESTED: &str = "programs that make their own sandbox cannot do so inside this one, which holds them \
-     already; switch theirs off (Chromium: --no-sandbox; codex: --sandbox danger-full-access), \
-     and run what bwrap, srt or ringfence would have run without them";
 
 /// What to do about refusals, in the words of a command line.
 pub(crate) struct Advice {
@@ -330,6 +325,12 @@ pub(crate) fn show_refusals(report: &Report, advice: &Advice) {
     for remedy in remedies(&report.refusals) {
         output::tell!("  {remedy}");
     }
+    let is_nested = |refusal: &Refusal| refusal.kind == RefusalKind::Namespace;
+    if report.refusals.iter().any(is_nested) {
+        for advice in nesting_advice(&report.nested) {
+            output::tell!("  {advice}");
+        }
+    }
 }
 
 /// What to do about refusals that no rule lifts, once for each.
@@ -341,9 +342,7 @@ fn remedies(refusals: &[Refusal]) -> impl Iterator<Item = &'static str> {
     let met = REMEDIES
         .iter()
         .filter(move |(codes, _)| codes.iter().any(|code| is_met(code)));
-    let is_nested = |refusal: &Refusal| refusal.kind == RefusalKind::Namespace;
-    let nested = refusals.iter().any(is_nested).then_some(NESTED);
-    met.map(|(_, remedy)| *remedy).chain(nested)
+    met.map(|(_, remedy)| *remedy)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use ringfence_policy::shell_word;
 use ringfence_policy::srt_settings::SrtParentProxy;
 use ringfence_runtime::{
     Asking, AuditRequest, EgressRequest, Parents, Report, RunError, RunRequest, SecretSettings,
-    Terminal, examine, parent_proxies, run,
+    Terminal, examine, is_marked_inside, parent_proxies, run,
 };
 use ringfence_sandbox::{Cradle, SpawnError, Weaker};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
@@ -149,6 +149,9 @@ pub(crate) fn main(arguments: RunArgs, cradle: Option<Cradle>) -> ExitCode {
 }
 
 fn start(arguments: RunArgs, cradle: Option<Cradle>) -> Result<Report, Failure> {
+    if is_marked_inside() {
+        return Err(RunError::AlreadyInside.into());
+    }
     let passphrase = asking(arguments.passphrase_fd);
     let cradle = cradle.unwrap_or_else(Cradle::prepare);
     let asker = arguments.ask.then(TerminalAsker::open).transpose()?;

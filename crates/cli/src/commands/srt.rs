@@ -18,8 +18,8 @@ use ringfence_audit::RunId;
 use ringfence_policy::variables::QUIET;
 use ringfence_policy::{Policy, Resolved};
 use ringfence_runtime::{
-    AuditRequest, EgressRequest, MISSING_AUTHORITY, ProxyToken, Report, RunRequest, SecretSettings,
-    SrtInputs, SrtLoaded, Terminal, run,
+    AuditRequest, EgressRequest, MISSING_AUTHORITY, ProxyToken, Report, RunError, RunRequest,
+    SecretSettings, SrtInputs, SrtLoaded, Terminal, is_marked_inside, run,
 };
 use ringfence_sandbox::{Cradle, Intercept, ProxyUser, Weaker};
 
@@ -87,6 +87,9 @@ fn show_skipped(policy: &Resolved<Policy>) {
 fn start(arguments: &SrtArgs) -> Result<Report, Failure> {
     // Before there are descriptors of our own, one of which it could be.
     let control = arguments.control_fd.map(Control::open).transpose()?;
+    if is_marked_inside() {
+        return Err(RunError::AlreadyInside.into());
+    }
     // Before anything else, all of which it is made beside.
     let cradle = Cradle::prepare();
     let debug = Debug::new(arguments.debug);

@@ -30,6 +30,7 @@ mod limits;
 mod listener;
 mod manual;
 mod masked;
+mod nesting;
 mod network;
 mod ordinary_work;
 mod pipes;

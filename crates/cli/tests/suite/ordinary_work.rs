@@ -482,19 +482,6 @@ fn the_environment_is_what_the_flags_say() {
     );
 }
 
-#[test]
-fn nested_runs_say_why_they_cannot() {
-    let folder = Folder::new();
-    std::fs::copy(super::terminal::binary(), folder.join("rf")).expect("a copy");
-    let outcome = run_words(&folder, &["./rf", "run", "--", "true"]).expect_code(125);
-    assert!(
-        outcome.stderr.contains("ringfence: error["),
-        "{}",
-        outcome.stderr
-    );
-    assert!(outcome.stderr.contains("hint: "), "{}", outcome.stderr);
-}
-
 fn run_words(folder: &Folder, words: &[&str]) -> Outcome {
     let words = ["run", "--"].into_iter().chain(words.iter().copied());
     ringfence().args(words).folder(folder.path()).run()

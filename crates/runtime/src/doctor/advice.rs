@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use crate::nesting::is_inside_sandbox;
+
 /// The profile that lets one program use user namespaces on Ubuntu 24.04 and
 /// later.
 fn apparmor_profile(program: &str) -> String {
@@ -14,7 +16,7 @@ fn apparmor_profile(program: &str) -> String {
 
 /// The fix for user namespaces that cannot be used.
 pub(super) fn user_namespaces() -> String {
-    if std::env::var_os("RINGFENCE").is_some() {
+    if is_inside_sandbox() {
         return "this is a ringfence sandbox already: start ringfence outside of it".to_owned();
     }
     let setting = |path: &str| {

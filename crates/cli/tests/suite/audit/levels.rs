@@ -71,7 +71,7 @@ fn g7_at_standard_attempts_at_nesting_are_on_record() {
             .filter(|told| told["call"] == *call && told["outcome"]["refused"] == *error);
         let want = usize::from(nesting.contains(call));
         assert_eq!(found.count(), want, "`{attack}`: {}", recorded.text());
-        let is_told = recorded.outcome.stderr.contains("--no-sandbox");
+        let is_told = recorded.outcome.stderr.contains("make their own sandbox");
         assert_eq!(is_told, want == 1, "{}", recorded.outcome.stderr);
     }
 }

@@ -74,6 +74,7 @@ const COMMANDS: &[&[&str]] = &[
     &["policy", "schema"],
     &["doctor"],
     &["completions"],
+    &["man"],
 ];
 
 #[test]

@@ -51,7 +51,8 @@ fn g10_a_nested_run_is_refused_at_once_and_says_why() {
 #[test]
 fn g10_inside_a_sandbox_without_its_own_folder_or_network_it_is_told_too() {
     let folder = folder();
-    for flags in [&["--no-network"][..], &["--profile", "restrictive"]] {
+    let narrow = ["--profile", "restrictive", "--weaker", "limits"];
+    for flags in [&["--no-network"][..], &narrow] {
         let outcome = inside_with(&folder, flags, "env -u RINGFENCE ./rf run -- true");
         says_so(&outcome.expect_code(125));
     }

@@ -14,7 +14,7 @@ use crate::output;
 
 /// Say why a request is allowed or not, or what a run would make of a file, and what would change it
 ///
-/// A TARGET that begins with /, ./, ../ or ~, or that is there in the working
+/// A TARGET that begins with /, ~ or a dot, or that is there in the working
 /// folder, is a file; write https://NAME for a host of the same name. For a
 /// host: which rule decides, and which credential a request gets. For a file:
 /// whether it is readable, writable, hidden, protected, masked or private, by
@@ -80,11 +80,8 @@ pub(crate) fn main(arguments: ExplainArgs) -> ExitCode {
 impl ExplainArgs {
     fn asks_about_file(&self) -> bool {
         let is_request = self.address.is_some() || self.method.is_some() || self.path.is_some();
-        let looks_so = self.target.starts_with(['/', '~'])
-            || [".", ".."].contains(&self.target.as_str())
-            || ["./", "../"]
-                .iter()
-                .any(|begin| self.target.starts_with(begin));
+        // No host begins with a dot.
+        let looks_so = self.target.starts_with(['/', '~', '.']);
         let is_there = || {
             let folder = self.scope.folder();
             let path = folder.map_or_else(PathBuf::new, Path::to_path_buf);

@@ -116,6 +116,18 @@ impl HomeName {
     /// paths.
     pub fn of_project(path: &Path) -> Self {
         const LONGEST: usize = 40;
+        Self::of_directory(path, LONGEST)
+    }
+
+    /// The same for what a preset keeps there: no other tool's, and no other project's.
+    pub fn of_preset(preset: &str, path: &Path) -> Self {
+        const LONGEST: usize = 20;
+        let name = Self::of_directory(path, LONGEST);
+        let preset = preset.chars().take(LONGEST);
+        Self(format!("{}-{name}", preset.collect::<String>()))
+    }
+
+    fn of_directory(path: &Path, longest: usize) -> Self {
         let name = path.file_name().unwrap_or_default().as_encoded_bytes();
         let plain = name.iter().map(|byte| {
             if is_plain(*byte) {
@@ -126,7 +138,7 @@ impl HomeName {
         });
         let text: String = plain
             .skip_while(|first| !first.is_ascii_alphanumeric())
-            .take(LONGEST)
+            .take(longest)
             .collect();
         let text = if text.is_empty() { "home" } else { &text };
         let digest = fnv(path.as_os_str().as_encoded_bytes());
@@ -242,7 +254,14 @@ mod tests {
         let paths = ["/a/web", "/b/web", "/", "/x/..y", "/x/-ü ö"];
         let names = paths.map(|path| HomeName::of_project(Path::new(path)));
         assert!(names[0].as_str().starts_with("web-") && names[0] != names[1]);
-        for name in names {
+        let presets = paths.map(|path| HomeName::of_preset("claude", Path::new(path)));
+        assert!(presets[0].as_str().starts_with("claude-web-") && presets[0] != presets[1]);
+        assert_ne!(
+            presets[0],
+            HomeName::of_preset("codex", Path::new(paths[0]))
+        );
+        let long = HomeName::of_preset(&"p".repeat(90), Path::new(&format!("/{}", "x".repeat(90))));
+        for name in names.into_iter().chain(presets).chain([long]) {
             assert_eq!(name.as_str().parse(), Ok(name.clone()));
         }
     }

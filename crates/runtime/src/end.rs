@@ -148,6 +148,7 @@ impl End {
             duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
             enforcement: running.layers().iter().map(enforcement_of).collect(),
             audit,
+            home: None,
             nested: self.nesting.programs(),
             more_refusals: refusals.more(),
             refusals: refusals.iter().collect(),

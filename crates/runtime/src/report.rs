@@ -1,7 +1,7 @@
 //! The record of one run, as `--report` writes it.
 
 use ringfence_audit::Refusal;
-use ringfence_policy::AuditLevel;
+use ringfence_policy::{AuditLevel, HomeRule, Sourced};
 use ringfence_sandbox::Judge;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,9 @@ pub struct Report {
     pub refusals: Vec<Refusal>,
     /// Refusals beyond those listed.
     pub more_refusals: u64,
+    /// What became of the home directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<HomeReport>,
     /// Programs that tried to make a sandbox of their own, by name, as far as it was seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nested: Vec<String>,
@@ -46,6 +49,33 @@ pub struct Report {
     pub limits_hit: Vec<LimitHitReport>,
     /// The largest resident size of any process inside, in bytes.
     pub peak_memory_bytes: u64,
+}
+
+/// What became of the home directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HomeReport {
+    /// The rule that held: none, private, keep or keep=NAME.
+    pub rule: String,
+    /// Where that was written.
+    pub origin: String,
+    /// The name of the home that was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<String>,
+    /// Why it was private although a preset keeps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_kept: Option<String>,
+}
+
+impl HomeReport {
+    pub(crate) fn of(rule: &Sourced<HomeRule>) -> Self {
+        Self {
+            rule: rule.value.to_string(),
+            origin: rule.origin.to_string(),
+            kept: None,
+            not_kept: None,
+        }
+    }
 }
 
 /// How much of a run was recorded.

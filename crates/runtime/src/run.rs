@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use ringfence_egress::{Ask, Placeholder};
-use ringfence_policy::{HomeName, HomeRule, Policy, Resolved};
+use ringfence_policy::{HomeName, HomeRule, LayerKind, Policy, Resolved};
 use ringfence_sandbox::{
     Attendant, Command, Cradle, GivenFile, Host, Inlets, Intercept, Judge, Plan, PlanError,
     PlanRequest, Running, ServedFrom, SpawnError, Trust, TrustPlan, Weaker, spawn,
@@ -24,7 +24,7 @@ use crate::kits::KitSetup;
 use crate::masked::Masks;
 use crate::nesting::is_inside_sandbox;
 use crate::relay::Arranged;
-use crate::report::{AuditReport, Report};
+use crate::report::{AuditReport, HomeReport, Report};
 use crate::secrets::{Surroundings, WritablePlaces};
 use crate::stand_in::{StandInError, StandIns};
 use crate::supervise::{Served, Supervisor};
@@ -211,7 +211,7 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
     let judge = Judge::choose(request.weaker);
     let arranged = arranged(&request, judge)?;
     // Until the run is over: no other may change it meanwhile.
-    let kept_home = kept_home(&request, judge)?;
+    let (kept_home, home) = kept_home(&request, judge)?;
     let words = texts(&request.command);
     let stand_ins = StandIns::of(request.policy, &|name| std::env::var_os(name))?;
     // Before the plan, which hides what is there.
@@ -299,6 +299,7 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
         &evidence,
         AuditReport::of(request.policy.audit().value, judge),
     );
+    report.home = Some(home);
     ringfence_sys::give_way();
     if evidence.seal(&report).is_err() {
         report.lose_evidence();
@@ -341,19 +342,38 @@ fn unfinished(error: &RunError, running: &Running) -> &'static str {
 }
 
 /// The home that the policy keeps, if it does, for this run alone.
-fn kept_home(request: &RunRequest<'_>, judge: Judge) -> Result<Option<HeldHome>, RunError> {
-    let HomeRule::Keep(name) = &request.policy.filesystem().home.value else {
-        return Ok(None);
+/// What only a preset asks for is left out where it cannot be had: private is what holds otherwise.
+fn kept_home(
+    request: &RunRequest<'_>,
+    judge: Judge,
+) -> Result<(Option<HeldHome>, HomeReport), RunError> {
+    let rule = &request.policy.filesystem().home;
+    let mut report = HomeReport::of(rule);
+    let HomeRule::Keep(name) = &rule.value else {
+        return Ok((None, report));
     };
-    if judge == Judge::Nobody {
-        return Err(HomesError::Unjudged.into());
-    }
     let project = &request.working_folder;
-    let name = name
-        .clone()
-        .unwrap_or_else(|| HomeName::of_project(project));
-    let homes = Homes::new(request.homes.clone());
-    Ok(Some(homes.take(&name, project)?))
+    let is_of_preset = rule.origin.layer == LayerKind::Preset;
+    let name = match name {
+        Some(name) => name.clone(),
+        None if is_of_preset => HomeName::of_preset(&rule.origin.name, project),
+        None => HomeName::of_project(project),
+    };
+    let taken = match judge {
+        Judge::Init => Homes::new(request.homes.clone()).take(&name, project),
+        Judge::Nobody => Err(HomesError::Unjudged),
+    };
+    match taken {
+        Ok(held) => {
+            report.kept = Some(name.to_string());
+            Ok((Some(held), report))
+        }
+        Err(error @ (HomesError::InUse { .. } | HomesError::Unjudged)) if is_of_preset => {
+            report.not_kept = Some(error.to_string());
+            Ok((None, report))
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Where questions about hosts are put, if anybody is to be asked.

@@ -228,8 +228,13 @@ pub(crate) fn explain_start_failure(report: &Report) {
     }
 }
 
-/// That the sandbox had no listener of its own.
+/// That the sandbox had no listener of its own, or no kept home.
 pub(crate) fn show_reduced(report: &Report) {
+    let home = report.home.as_ref();
+    if let Some(reason) = home.and_then(|home| home.not_kept.as_ref()) {
+        let reason = output::printable(reason);
+        output::tell!("ringfence: the home was private this time: {reason}");
+    }
     if let Some(reason) = &report.audit.reason {
         output::tell!("ringfence: nothing of the host was writable: {reason}");
     }

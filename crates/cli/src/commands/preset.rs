@@ -55,6 +55,7 @@ struct Shown<'a> {
     host_ports: Vec<u16>,
     environment: Variables<'a>,
     home: Vec<String>,
+    keep_home: bool,
     detect: &'a [ProjectMark],
 }
 
@@ -80,6 +81,7 @@ impl<'a> Shown<'a> {
                 set: set.collect(),
             },
             home: home(preset).collect(),
+            keep_home: preset.keep_home,
             detect: &preset.detect,
         }
     }

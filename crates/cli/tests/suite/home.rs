@@ -277,6 +277,74 @@ fn a_kept_home_is_found_again_by_its_project_alone() {
 }
 
 #[test]
+fn g4_a_preset_keeps_the_home_for_itself_and_the_project() {
+    let place = Place::new();
+    let state = "cat ~/.tool-state 2>/dev/null || echo none";
+    let agent = ["--preset", "claude"];
+    place
+        .inside(&agent, "echo session > ~/.tool-state")
+        .expect_code(0);
+    let found = |flags: &[&str]| place.inside(flags, state).expect_code(0).stdout;
+    assert_eq!(found(&agent), "session\n");
+    let policy = place
+        .state
+        .write("p.yaml", "version: 1\nfilesystem: {home: private}\n");
+    let policy = policy.to_str().unwrap();
+    for flags in [
+        &[][..],
+        &["--preset", "codex"],
+        &["--preset", "node"],
+        &["--home", "keep"],
+        &["--preset", "claude", "--home", "private"],
+        &["--preset", "claude", "--policy", policy],
+        &["--preset", "claude", "--ceiling", policy],
+    ] {
+        assert_eq!(found(flags), "none\n", "{flags:?}");
+    }
+    let other = Folder::new();
+    let words = ["run", "--preset", "claude", "--", "sh", "-c", state];
+    let elsewhere = place.command(&words).folder(&other).run();
+    assert_eq!(elsewhere.expect_code(0).stdout, "none\n");
+    assert!(!place.home.has(".tool-state"));
+    let listed = place.command(&["home", "list"]).run().expect_code(0).stdout;
+    let lines = listed.lines().filter(|line| line.starts_with("claude-"));
+    assert_eq!(lines.count(), 2, "{listed}");
+    let shown = place.command(&["policy", "show", "--preset", "claude"]);
+    let shown = shown.run().expect_code(0).stdout;
+    let row = shown.lines().find(|row| row.contains("filesystem.home"));
+    let row = row.unwrap_or_default();
+    assert!(
+        row.contains("keep") && row.contains("preset claude"),
+        "{row}"
+    );
+}
+
+#[test]
+fn a_home_that_only_a_preset_keeps_stops_no_second_run() {
+    let place = Place::new();
+    let agent = ["--preset", "claude"];
+    let first = place.start(&agent, "echo one > ~/.tool-state", "cat ~/.tool-state");
+    let second = place.inside(&agent, "echo two > ~/.tool-state; cat ~/.tool-state");
+    assert_eq!(second.expect_code(0).stdout, "two\n");
+    let report = place.project.join("r.json");
+    let flags = ["--preset", "claude", "--report", "r.json"];
+    let third = place.inside(&flags, "true").expect_code(0);
+    let said = "the home was private this time: the kept home claude-";
+    assert!(third.stderr.contains(said), "{}", third.stderr);
+    let report = std::fs::read_to_string(report).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["home"]["origin"], "preset claude");
+    assert!(report["home"]["notKept"].is_string() && report["home"]["kept"].is_null());
+    let listed = place.command(&["home", "list", "--json"]).run().stdout;
+    let homes: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let name = homes[0]["name"].as_str().unwrap_or_default();
+    let asked = place.inside(&["--home", &format!("keep={name}")], "true");
+    assert!(asked.expect_code(125).stderr.contains("home-in-use"));
+    place.project.write("done", "");
+    assert_eq!(first.finish().expect_code(0).stdout, "one\n");
+}
+
+#[test]
 fn a_kept_home_is_one_runs_at_a_time() {
     let place = Place::new();
     let keep = ["--home", "keep=web"];

@@ -145,7 +145,9 @@ impl Draft {
         if let Some(guard) = filesystem.guard {
             self.guard = guard;
         }
-        if let Some(home) = filesystem.home {
+        // As strong as where it was written: a preset's is only a default.
+        let is_weaker = |home: &Sourced<HomeRule>| home.origin.layer < self.home.origin.layer;
+        if let Some(home) = filesystem.home.filter(|home| !is_weaker(home)) {
             self.home = home;
         }
         restate(&mut self.read_deny, &filesystem.read_deny);

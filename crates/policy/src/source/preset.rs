@@ -19,6 +19,7 @@ use thiserror::Error;
 
 use super::error::SourceError;
 use crate::environment::Environment;
+use crate::home::HomeRule;
 use crate::host::{HostName, HostPattern};
 use crate::layer::{EnvironmentLayer, Layer};
 use crate::origin::{LayerKind, Origin, Sourced};
@@ -48,6 +49,9 @@ pub struct Preset {
     pub environment: Environment,
     /// Where the tool keeps caches and state, below the home directory.
     pub home: Vec<PathBuf>,
+    /// Whether it works only if that is there again in the next run: the layer over the home
+    /// directory is kept then, for it and the project.
+    pub keep_home: bool,
     /// What tells a project of this kind.
     pub detect: Vec<ProjectMark>,
     /// The preset of the more usual tool for the same packages.
@@ -182,7 +186,13 @@ impl Preset {
         }
         match layer.origin.layer {
             LayerKind::Ceiling => self.bound(&mut layer.environment, &origin),
-            _ => self.widen(&mut layer.environment),
+            _ => {
+                self.widen(&mut layer.environment);
+                let home = &mut layer.filesystem.home;
+                if self.keep_home && home.is_none() {
+                    *home = Some(Sourced::new(HomeRule::Keep(None), origin));
+                }
+            }
         }
         let name = Sourced::new(self.name.clone(), named.clone());
         layer.presets.push(name);

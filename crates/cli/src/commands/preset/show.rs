@@ -52,6 +52,10 @@ fn rows(preset: &Preset) -> Vec<Vec<String>> {
     let set = environment.set.iter();
     rows.extend(set.map(|(name, value)| row("set", format!("{name}={}", value.value))));
     rows.extend(home(preset).map(|own| row("home", own)));
+    if preset.keep_home {
+        let text = "the home's layer, for this preset and the project (--home private: not)";
+        rows.push(row("keeps", text.to_owned()));
+    }
     let detect = preset.detect.iter();
     rows.extend(detect.map(|own| row("detected by", own.to_string())));
     rows

@@ -33,6 +33,10 @@ pub(crate) struct PresetDocument {
     /// Where the tool keeps caches and state, below the home directory, sorted.
     #[serde(default)]
     pub(super) home: Vec<Located<String>>,
+    /// Whether the layer over the home directory is kept for the next run in the same project,
+    /// unless somebody says otherwise.
+    #[serde(default)]
+    pub(super) keep_home: bool,
     /// Names of files or directories that tell a project of this kind; `*.suffix` is taken. Sorted.
     #[serde(default)]
     pub(super) detect: Vec<Located<String>>,

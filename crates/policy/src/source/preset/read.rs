@@ -34,6 +34,7 @@ impl Reader<'_> {
             host_ports: self.all(&document.host_ports, |number| port(*number))?,
             environment: self.environment(document.environment)?,
             home: self.all(&document.home, |text| home_path(text))?,
+            keep_home: document.keep_home,
             detect: self.all(&document.detect, |text| mark(text))?,
             alternative_to: document.alternative_to,
             name: document.name,

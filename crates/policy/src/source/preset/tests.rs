@@ -210,6 +210,44 @@ fn what_a_preset_sets_gives_way_to_what_anybody_else_sets() {
 }
 
 #[test]
+fn g4_a_home_that_a_preset_keeps_gives_way_to_what_anybody_else_says() {
+    let home = |layers: Vec<Layer>, ceiling: Option<Layer>| {
+        let base = crate::base_layer(&context());
+        let policy = merged(std::iter::once(base).chain(layers), ceiling);
+        let home = &policy.filesystem().home;
+        (home.value.to_string(), home.origin.layer)
+    };
+    let kept = ("keep".to_owned(), LayerKind::Preset);
+    assert_eq!(home(vec![flags(&["claude"])], None), kept);
+    let named = |kind| file(kind, "presets: [claude]").unwrap();
+    assert_eq!(home(vec![named(LayerKind::Config)], None), kept);
+    let private = ("private".to_owned(), LayerKind::Default);
+    assert_eq!(home(vec![flags(&["node"])], None), private);
+    for text in ["none", "private", "keep=x"] {
+        for kind in [LayerKind::Config, LayerKind::Policy] {
+            let own = format!("filesystem: {{home: {text}}}");
+            let own = file(kind, &own).unwrap();
+            let held = home(vec![own, flags(&["claude"])], None);
+            assert_eq!(held, (text.to_owned(), kind));
+        }
+        let flags = FlagLayer {
+            preset: vec!["claude".to_owned()],
+            home: Some(text.to_owned()),
+            ..FlagLayer::default()
+        };
+        let flags = flags.to_layer(&context()).unwrap();
+        assert_eq!(home(vec![flags], None).1, LayerKind::Flag);
+    }
+    let ceiling = file(LayerKind::Ceiling, "filesystem: {home: private}").unwrap();
+    assert_eq!(home(vec![flags(&["claude"])], Some(ceiling)).0, "private");
+    // A ceiling that names it bounds by its hosts, and keeps nothing.
+    let ceiling = named(LayerKind::Ceiling);
+    assert_eq!(home(Vec::new(), Some(ceiling)).0, "private");
+    let request = named(LayerKind::Config).as_request();
+    assert_eq!(home(vec![request], None), private);
+}
+
+#[test]
 fn g3_a_deny_and_a_ceiling_hold_against_a_preset() {
     let rust = Preset::named("rust").unwrap();
     let names: Vec<&HostName> = rust.hosts.iter().map(|own| own.host.name()).collect();

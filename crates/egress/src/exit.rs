@@ -34,7 +34,7 @@ use crate::limits::Limits;
 use crate::names::{Named, Names, is_virtual};
 use crate::parent::{self, Kind, ParentProxies, ParentProxy};
 use crate::questions::{Answer, Ask, Questions};
-use crate::refusal::Refused;
+use crate::refusal::{RefusalWords, Refused};
 use crate::resolve::{ResolveError, Resolver};
 use crate::secret::Credentials;
 use crate::secrets::Placeholders;
@@ -63,6 +63,7 @@ pub(crate) struct Exit {
     names: Rc<RefCell<Names>>,
     parents: ParentProxies,
     token: Option<ProxyToken>,
+    words: RefusalWords,
     keeper: Option<Keeper>,
     placeholders: Option<Arc<Placeholders>>,
     interception: Option<Interception>,
@@ -118,6 +119,8 @@ pub struct Settings {
     pub parents: ParentProxies,
     /// What clients of the loopback proxies must show.
     pub token: Option<ProxyToken>,
+    /// In whose words refusals are told.
+    pub words: RefusalWords,
     /// Secrets that are attached to requests, if the policy has any.
     pub credentials: Option<Credentials>,
     /// What TLS connections that must be looked into need; without it they are
@@ -148,6 +151,7 @@ impl Exit {
             names: Rc::default(),
             parents: settings.parents,
             token: settings.token,
+            words: settings.words,
             placeholders: placeholders.map(Arc::new),
             keeper: credentials.map(Keeper::new),
             interception: settings.interception,
@@ -401,7 +405,9 @@ impl Exit {
         let request = address.map_or(request, |address| request.resolved_to(address));
         // It is refused either way.
         let _ = self.record(attempt, address, decision);
-        Refused::by_policy(&self.policy.borrow(), &request, decision)
+        let policy = self.policy.borrow();
+        let refused = Refused::by_policy(&policy, &request, decision);
+        self.words.of_policy(refused, &policy, &request, decision)
     }
 
     /// What cannot be written down does not happen.

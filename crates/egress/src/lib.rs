@@ -49,5 +49,6 @@ pub use intercept::{Authority, AuthorityError, Interception, Roots, RootsError};
 pub use limits::Limits;
 pub use parent::{ParentError, ParentProxies, ParentProxy};
 pub use questions::{Answer, Ask, HOLD, Question};
+pub use refusal::RefusalWords;
 pub use secret::{Credentials, Placeholder, Secret, SecretError, Vault};
 pub use service::{Handle, Idle, Inlets, Service};

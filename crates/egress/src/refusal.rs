@@ -1,8 +1,12 @@
 //! What people see when something is refused or fails.
 
+mod words;
+
 use ringfence_policy::{
     Decision, Explanation, Reason, Request, Resolved, SuggestionFormat, explain,
 };
+
+pub use self::words::RefusalWords;
 
 /// The value of `X-Proxy-Error` of a refusal.
 const BLOCKED: &str = "blocked-by-allowlist";
@@ -20,6 +24,8 @@ pub(crate) struct Refused {
     pub(crate) phrase: String,
     /// What to add to allow it, if adding something can.
     pub(crate) help: Option<String>,
+    /// All that is said, where it is not said in our own words.
+    pub(crate) body: Option<String>,
 }
 
 /// What kind of request is answered.
@@ -39,6 +45,7 @@ impl Refused {
             error: BLOCKED,
             phrase: one_line(phrase),
             help: None,
+            body: None,
         }
     }
 
@@ -53,6 +60,7 @@ impl Refused {
             error: error_of(request, decision.reason),
             phrase: one_line(phrase_of(decision)),
             help: help(&explain(policy, request)),
+            body: None,
         }
     }
 }
@@ -109,11 +117,19 @@ pub(crate) fn http_response(refused: &Refused, form: Form) -> Vec<u8> {
         "X-Proxy-Error: {}\r\nX-Ringfence-Reason: {}\r\n",
         refused.error, refused.code
     );
-    response(403, phrase, &headers, &text(refused))
+    let text = match (&refused.body, form) {
+        // As srt ends the answer to a tunnel.
+        (Some(body), Form::Connect) => body.clone(),
+        _ => text(refused),
+    };
+    response(403, phrase, &headers, &text)
 }
 
 /// What people read about a refused request.
 pub(crate) fn text(refused: &Refused) -> String {
+    if let Some(body) = &refused.body {
+        return format!("{body}\n");
+    }
     let help = refused
         .help
         .as_deref()

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ringfence_audit::{Digest, Process, Recorder, Text};
 use ringfence_egress::{
     self as egress, Ask, Authority, AuthorityError, Credentials, Idle, Interception, ParentError,
-    ParentProxies, Placeholder, ProxyToken, Roots, RootsError, Service, Settings,
+    ParentProxies, Placeholder, ProxyToken, RefusalWords, Roots, RootsError, Service, Settings,
 };
 use ringfence_policy::{AllowRule, Policy, Resolved, Sourced};
 use ringfence_sandbox::{self as sandbox, Intercept, ProxyUser, Running, SpawnError, Trust};
@@ -30,6 +30,8 @@ pub struct EgressRequest {
     pub token: Option<ProxyToken>,
     /// The same, in the variables that tell of the proxies.
     pub proxy_user: ProxyUser,
+    /// In whose words refusals are told.
+    pub words: RefusalWords,
     /// Finds the host's own proxies.
     pub parents: Option<Parents>,
     /// Where other policies come from while the command runs.
@@ -169,6 +171,7 @@ impl<'a> Prepared<'a> {
                 limits: limits(policy.limits()),
                 parents: parents.unwrap_or_default(),
                 token: request.token,
+                words: request.words,
                 credentials: surroundings.as_ref().map(open_vault).transpose()?,
                 interception,
                 ask: wanted_ask,

@@ -51,7 +51,7 @@ pub use report::{
     AuditReport, Destination, Enforcement, Exit, ExitReason, HomeReport, LimitHitReport,
     LimitReport, Report, report_schema,
 };
-pub use ringfence_egress::{ParentError, ParentProxies, ProxyToken, Secret};
+pub use ringfence_egress::{ParentError, ParentProxies, ProxyToken, RefusalWords, Secret};
 pub use run::{RunError, RunRequest, Terminal, run};
 pub use secrets::{
     Approval, Approvals, ApprovalsError, AskPassphrase, Asked, Candidate, ContentDigest,

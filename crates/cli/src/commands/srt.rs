@@ -18,8 +18,8 @@ use ringfence_audit::RunId;
 use ringfence_policy::variables::QUIET;
 use ringfence_policy::{Policy, Resolved};
 use ringfence_runtime::{
-    AuditRequest, EgressRequest, MISSING_AUTHORITY, ProxyToken, Report, RunError, RunRequest,
-    SecretSettings, SrtInputs, SrtLoaded, Terminal, is_marked_inside, run,
+    AuditRequest, EgressRequest, MISSING_AUTHORITY, ProxyToken, RefusalWords, Report, RunError,
+    RunRequest, SecretSettings, SrtInputs, SrtLoaded, Terminal, is_marked_inside, run,
 };
 use ringfence_sandbox::{Cradle, Intercept, ProxyUser, Weaker};
 
@@ -140,6 +140,7 @@ fn run_command(
         cradle,
         egress: EgressRequest {
             asking: None,
+            words: RefusalWords::Srt,
             intercept: Intercept::Always,
             proxy_user: ProxyUser::Named {
                 name: user_name(command),

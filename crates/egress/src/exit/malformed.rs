@@ -35,6 +35,7 @@ impl Exit {
         };
         // It is refused either way.
         let _ = self.recorder.decision(decided);
-        Refused::of_form(CODE, "malformed host")
+        self.words
+            .of_malformed(Refused::of_form(CODE, "malformed host"))
     }
 }

@@ -43,6 +43,15 @@ def connect(target):
     print(status(request("CONNECT", target, authorization())))
 
 
+def answer(target):
+    """Prints all that is said about a tunnel."""
+    whole = request("CONNECT", target, authorization())
+    print(status(whole))
+    for name in ["X-Proxy-Error", "Content-Type"]:
+        print(name, header(whole, name), sep=": ")
+    print(repr(whole.split("\r\n\r\n", 1)[1]))
+
+
 def without_token(target):
     answer = request("GET", target, "")
     print(status(answer), header(answer, "Proxy-Authenticate"), sep="; ")

@@ -107,18 +107,23 @@ cases! {
             "Connection blocked by network allowlist",
         ]),
         online(BODY)
-            .labelled("the reason is in the body")
-            .prints(&[
-                "Connection blocked by network allowlist: host is not on the allow list",
-                "To allow it: \"web.example.org:80\" in network.allowedDomains",
-            ])
-            .but_srt(0, &["Connection blocked by network allowlist"]),
+            .labelled("the body is srt's own")
+            .prints(&["Connection blocked by network allowlist"]),
     ];
     tunnels_are_refused_with_the_reason_in_their_status: [
         online("curl -sS https://web.example.org/ 2>&1")
             .code(56)
             .prints(&["curl: (56) CONNECT tunnel failed, response 403"]),
         asked(&["connect web.example.org:443"]).prints(&["403 host is not on the allow list"]),
+        asked(&["answer web.example.org:443"]).prints(&[
+            "403 host is not on the allow list",
+            "X-Proxy-Error: blocked-by-allowlist",
+            "Content-Type: text/plain",
+            "'Connection blocked by network allowlist'",
+        ]),
+        asked(&["connect web.example.org:444"])
+            .allowing(&["web.example.org:443"])
+            .prints(&["403 host is not on the allow list"]),
         asked(&["connect web.example.org:443"])
             .settings(&network(json!({
                 "deniedDomains": ["web.example.org"],
@@ -214,6 +219,23 @@ cases! {
             .labelled("the header of a refused address")
             .allowing(&["metadata.test"])
             .prints(&["X-Proxy-Error: blocked-by-sandbox-runtime"]),
+        online("curl -s http://loopback.test:8080/; curl -s http://metadata.test/")
+            .labelled("the body of a refused address")
+            .allowing(&["loopback.test", "metadata.test"])
+            .prints(&[
+                "Connection to loopback.test blocked: resolved to a loopback address",
+                "Connection to metadata.test blocked: resolved to a link-local address",
+            ]),
+        asked(&["answer private.test:443"])
+            .settings(&network(json!({
+                "allowedDomains": ["private.test"], "deniedResolvedAddresses": ["10.0.0.0/8"]
+            })))
+            .prints(&[
+                "403 resolved to a listed address",
+                "X-Proxy-Error: blocked-by-sandbox-runtime",
+                "Content-Type: text/plain",
+                "'Connection to private.test blocked: resolved to a listed address'",
+            ]),
     ];
     hosts_are_reached_by_name_over_tls: [
         online("curl -sS https://web.example.org/ | grep -o '\"sni\": *\"[^\"]*\"' | tr -d ' '")

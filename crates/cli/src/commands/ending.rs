@@ -30,6 +30,9 @@ const LIFTED_BY_THE_ADDRESS: [Reason; 4] = [
 /// Reasons that a port of the host's own loopback lifts.
 const LIFTED_BY_HOST_PORT: [Reason; 2] = [Reason::HostPortNotAllowed, Reason::LoopbackAddress];
 
+/// The most refusals, and the most additions, that are shown.
+const MOST_SHOWN: usize = 10;
+
 /// What the sandbox refuses connections with that has no network at all.
 const CLOSED: &str = "network is closed";
 
@@ -63,25 +66,41 @@ const REMEDIES: [(&[&str], &str); 6] = [
     ),
 ];
 
+/// Something to add, and where: nowhere else than behind the command's own words for a flag.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Addition {
+    pub(crate) place: &'static str,
+    pub(crate) text: String,
+}
+
+impl Addition {
+    /// A flag.
+    pub(crate) fn flag(text: String) -> Self {
+        Self { place: "", text }
+    }
+}
+
 /// What to do about refusals, in the words of a command line.
 pub(crate) struct Advice {
     /// Where all of them are told.
     pub(crate) everything: &'static str,
+    /// What stands between additions at the same place, so that they can be pasted together.
+    pub(crate) between: &'static str,
     /// How to let a protected name be written.
-    pub(crate) unprotect: fn(&str) -> String,
+    pub(crate) unprotect: fn(&str) -> Addition,
     /// How to make a directory writable.
-    pub(crate) write: fn(&str) -> String,
+    pub(crate) write: fn(&str) -> Addition,
     /// How to allow `host:port`.
-    pub(crate) host: fn(&str) -> String,
+    pub(crate) host: fn(&str) -> Addition,
     /// How to name a preset, where one can be.
-    pub(crate) preset: Option<fn(&str) -> String>,
+    pub(crate) preset: Option<fn(&str) -> Addition>,
     /// How to allow a port of the host's own loopback.
-    pub(crate) host_port: fn(&str) -> String,
+    pub(crate) host_port: fn(&str) -> Addition,
 }
 
 impl Advice {
     /// What would lift a refusal, where something can.
-    fn against(&self, refusal: &Refusal) -> Option<String> {
+    fn against(&self, refusal: &Refusal) -> Option<Addition> {
         let unprotect = |name: &str| (self.unprotect)(&output::printable(name));
         let write = |path: &str| (self.write)(&output::printable(path));
         unprotected(refusal)
@@ -91,7 +110,7 @@ impl Advice {
     }
 
     /// What would let a connection out, where an entry does.
-    fn opening(&self, refusal: &Refusal) -> Option<String> {
+    fn opening(&self, refusal: &Refusal) -> Option<Addition> {
         if refusal.kind != RefusalKind::Network || refusal.operation != "connect" {
             return None;
         }
@@ -114,28 +133,52 @@ impl Advice {
         }
     }
 
-    /// The lines that would lift what `report` tells: presets first, then what
-    /// they do not stand for.
+    /// The lines that would lift what `report` tells, all that goes to one place in one piece.
     fn lines(&self, report: &Report) -> Vec<String> {
         let preset = self
             .preset
-            .map(|line| (line, Fitting::of(report, is_lifted_by_an_entry)));
-        let is_told = |refusal: &&Refusal| {
-            let fitting = preset.as_ref().map(|(_, fitting)| fitting);
-            !fitting.is_some_and(|fitting| fitting.replaces(refusal))
-        };
+            .map(|name| (name, Fitting::of(report, is_lifted_by_an_entry)));
+        let fitting = preset.as_ref().map(|(_, fitting)| fitting);
+        let is_told =
+            |refusal: &&Refusal| !fitting.is_some_and(|fitting| fitting.replaces(refusal));
         let refusals = report.refusals.iter().filter(is_told);
-        let mut lines: Vec<String> = refusals.filter_map(|own| self.against(own)).collect();
+        let mut additions: Vec<Addition> = refusals.filter_map(|own| self.against(own)).collect();
+        additions.sort();
+        additions.dedup();
+        let presets = |needed: bool| {
+            let presets = preset.iter();
+            presets.flat_map(move |(name, fitting)| fitting.names(needed).map(name))
+        };
+        let all: Vec<Addition> = presets(true).chain(additions).take(MOST_SHOWN).collect();
+        let mut lines: Vec<String> = together(&all, self.between)
+            .map(|line| format!("to allow: {line}"))
+            .collect();
+        let instead = presets(false).map(|own| format!("or instead: {}", own.text));
+        lines.extend(instead);
         // No name is known where names cannot be looked up.
         if report.refusals.iter().any(|refusal| refusal.rule == CLOSED) {
-            lines.push((self.host)("HOST"));
+            let host = (self.host)("HOST");
+            lines.extend(together(&[host], "").map(|line| format!("for each host: {line}")));
         }
-        lines.sort();
-        lines.dedup();
-        let presets = preset.iter();
-        let presets = presets.flat_map(|(line, fitting)| fitting.names().map(line));
-        presets.chain(lines).collect()
+        lines
     }
+}
+
+/// What goes to the same place in one line, in the order of the places.
+fn together<'a>(all: &'a [Addition], between: &'a str) -> impl Iterator<Item = String> + 'a {
+    let mut places: Vec<&str> = all.iter().map(|own| own.place).collect();
+    places.sort_unstable();
+    places.dedup();
+    places.into_iter().map(move |place| {
+        let there = all.iter().filter(|own| own.place == place);
+        let texts: Vec<&str> = there.map(|own| own.text.as_str()).collect();
+        let texts = texts.join(between);
+        if place.is_empty() {
+            texts
+        } else {
+            format!("{texts} in {place}")
+        }
+    })
 }
 
 /// Whether an entry for the very host and port would have allowed it.
@@ -291,7 +334,6 @@ fn leads_nowhere(refusal: &Refusal) -> bool {
 
 /// The short block at the end: what, how often, by which rule, what to add.
 pub(crate) fn show_refusals(report: &Report, advice: &Advice) {
-    const MOST_SHOWN: usize = 10;
     let telling = telling(&report.refusals);
     if telling.is_empty() && report.more_refusals == 0 {
         return;
@@ -324,8 +366,8 @@ pub(crate) fn show_refusals(report: &Report, advice: &Advice) {
             advice.everything
         );
     }
-    for line in advice.lines(report).iter().take(MOST_SHOWN) {
-        output::tell!("  to allow: {line}");
+    for line in advice.lines(report) {
+        output::tell!("  {line}");
     }
     for remedy in remedies(&report.refusals) {
         output::tell!("  {remedy}");
@@ -357,10 +399,11 @@ mod tests {
     const ADVICE: Advice = Advice {
         preset: None,
         everything: "",
-        unprotect: str::to_owned,
-        write: str::to_owned,
-        host: |host| format!("--allow {host}"),
-        host_port: |port| format!("--host-port {port}"),
+        between: " ",
+        unprotect: |name| Addition::flag(name.to_owned()),
+        write: |path| Addition::flag(path.to_owned()),
+        host: |host| Addition::flag(format!("--allow {host}")),
+        host_port: |port| Addition::flag(format!("--host-port {port}")),
     };
 
     #[test]
@@ -405,8 +448,23 @@ mod tests {
             ("a.test:443", "ceiling", None),
             ("a.test:443", "unresolved", None),
         ] {
-            assert_eq!(told(subject, rule).as_deref(), expected, "{subject} {rule}");
+            let told = told(subject, rule).map(|own| own.text);
+            assert_eq!(told.as_deref(), expected, "{subject} {rule}");
         }
+    }
+
+    #[test]
+    fn what_goes_to_one_place_is_one_piece() {
+        let at = |place, text: &str| Addition {
+            place,
+            text: text.to_owned(),
+        };
+        let flags = [at("", "--allow a:1"), at("", "--unprotect 'x y'")];
+        let told: Vec<String> = together(&flags, " ").collect();
+        assert_eq!(told, ["--allow a:1 --unprotect 'x y'"]);
+        let settings = [at("q", "\"c\""), at("p", "\"a\""), at("p", "\"b\"")];
+        let told: Vec<String> = together(&settings, ", ").collect();
+        assert_eq!(told, ["\"a\", \"b\" in p", "\"c\" in q"]);
     }
 
     #[test]

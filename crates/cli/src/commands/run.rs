@@ -16,7 +16,9 @@ use ringfence_sandbox::{Cradle, SpawnError, Weaker};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use super::asking::TerminalAsker;
-use super::ending::{Advice, explain_start_failure, show_limits, show_reduced, show_refusals};
+use super::ending::{
+    Addition, Advice, explain_start_failure, show_limits, show_reduced, show_refusals,
+};
 use super::scope::{ScopeArgs, variable};
 use super::secret::passphrase::asking;
 use crate::descriptor;
@@ -39,21 +41,13 @@ Exit codes: the command's own; 128 and a signal's number; 124 time limit; 125 ri
 /// Where what was refused is told in full, and where rules go.
 const ADVICE: Advice = Advice {
     everything: "--report FILE",
-    unprotect: |name| format!("--unprotect {}", shell_word(name)),
-    write: |directory| format!("--write {}", shell_word(directory)),
-    host: allow_flag,
-    preset: Some(|name| format!("--preset {name}")),
-    host_port: |port| format!("--host-port {port}"),
+    between: " ",
+    unprotect: |name| Addition::flag(format!("--unprotect {}", shell_word(name))),
+    write: |directory| Addition::flag(format!("--write {}", shell_word(directory))),
+    host: |host| Addition::flag(format!("--allow {}", shell_word(host))),
+    preset: Some(|name| Addition::flag(format!("--preset {name}"))),
+    host_port: |port| Addition::flag(format!("--host-port {port}")),
 };
-
-/// A shell would take the brackets of an IPv6 address for a pattern.
-fn allow_flag(host: &str) -> String {
-    if host.starts_with('[') {
-        format!("--allow '{host}'")
-    } else {
-        format!("--allow {host}")
-    }
-}
 
 /// Run a command in a sandbox
 ///

@@ -25,7 +25,7 @@ use ringfence_sandbox::{Cradle, Intercept, ProxyUser, Weaker};
 
 use self::control::Control;
 use self::debug::Debug;
-use super::ending::{Advice, explain_start_failure, show_limits, show_refusals};
+use super::ending::{Addition, Advice, explain_start_failure, show_limits, show_refusals};
 use super::run::{find_parents, passed_environment, with_examination};
 use super::scope::{Here, variable, withheld};
 use crate::error::Failure;
@@ -39,16 +39,32 @@ const NOT_RUN: u8 = 1;
 /// Characters of the command that the proxies are shown as a name.
 const SHOWN_OF_COMMAND: usize = 100;
 
+const ALLOWED_DOMAINS: &str = "network.allowedDomains of the settings";
+
+fn json_text(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
 const ADVICE: Advice = Advice {
     everything: "ringfence policy log --blocked",
-    unprotect: |name| {
-        let rule = format!("filesystem: {{write: {{unprotect: [\"{name}\"]}}}}");
-        format!("{rule}  in a file that RINGFENCE_POLICY names")
+    between: ", ",
+    unprotect: |name| Addition {
+        place: "filesystem.write.unprotect of a file that RINGFENCE_POLICY names",
+        text: json_text(name),
     },
-    write: |directory| format!("{directory:?} in filesystem.allowWrite of the settings"),
-    host: |host| format!("{host:?} in network.allowedDomains of the settings"),
+    write: |directory| Addition {
+        place: "filesystem.allowWrite of the settings",
+        text: json_text(directory),
+    },
+    host: |host| Addition {
+        place: ALLOWED_DOMAINS,
+        text: json_text(host),
+    },
     preset: None,
-    host_port: |port| format!("\"localhost:{port}\" in network.allowedDomains of the settings"),
+    host_port: |port| Addition {
+        place: ALLOWED_DOMAINS,
+        text: json_text(&format!("localhost:{port}")),
+    },
 };
 
 /// Runs it; `words` start with the program's name.

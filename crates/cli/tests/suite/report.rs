@@ -298,6 +298,21 @@ fn what_the_summary_says_to_add_lifts_the_refusal() {
 }
 
 #[test]
+fn all_that_the_summary_says_to_add_can_be_pasted_at_once() {
+    let folder = Folder::new();
+    let script = "echo text > .bashrc; mkdir .vscode; true";
+    let outcome = inside_with(folder.path(), &[], script);
+    let lines = outcome.stderr.lines();
+    let lines = lines.filter_map(|line| line.strip_prefix("  to allow: "));
+    let lines: Vec<&str> = lines.collect();
+    assert_eq!(lines, ["--unprotect .bashrc --unprotect .vscode"]);
+    let flags: Vec<&str> = lines[0].split(' ').collect();
+    let outcome = inside_with(folder.path(), &flags, script).expect_code(0);
+    assert_eq!(outcome.stderr, "");
+    assert!(folder.has(".bashrc") && folder.has(".vscode"));
+}
+
+#[test]
 fn nothing_refused_is_nothing_said() {
     let outcome = inside_with(Folder::new().path(), &[], "echo > file").expect_code(0);
     assert_eq!(outcome.stderr, "");

@@ -51,9 +51,13 @@ impl Fitting {
         Self(presets.map(|preset| Fit { preset, covered }).collect())
     }
 
-    /// The presets' names.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|fit| fit.preset.name.as_str())
+    /// The names of presets that stand for entries, or of those that an entry stands for.
+    pub(super) fn names(&self, needed: bool) -> impl Iterator<Item = &str> {
+        let fits = self
+            .0
+            .iter()
+            .filter(move |fit| (fit.covered != 1) == needed);
+        fits.map(|fit| fit.preset.name.as_str())
     }
 
     /// Whether one of them stands for the entry that would lift `refusal`. One
@@ -108,7 +112,8 @@ mod tests {
     fn named(report: &Report) -> Vec<String> {
         let is_lifted = |refusal: &Refusal| refusal.rule == "not-in-allowlist";
         let fitting = Fitting::of(report, is_lifted);
-        fitting.names().map(str::to_owned).collect()
+        let names = fitting.names(true).chain(fitting.names(false));
+        names.map(str::to_owned).collect()
     }
 
     /// The destinations of a preset, made at run time.

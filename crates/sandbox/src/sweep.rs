@@ -95,6 +95,8 @@ impl Sweeper {
             match open_root(root) {
                 _ if is_inner => {}
                 Ok(mut directory) => sweep.walk(&mut directory, root, Around::default()),
+                // A single writable file has no names in it.
+                Err(Errno::NOTDIR) if is_file(root) => {}
                 Err(_) => sweep.tell(root, UNSEEN, None),
             }
         }
@@ -116,6 +118,10 @@ struct Sweep<'a> {
     baseline: &'a Baseline,
     quarantine: Quarantine,
     swept: Vec<Swept>,
+}
+
+fn is_file(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_file())
 }
 
 impl Sweep<'_> {

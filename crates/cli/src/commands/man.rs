@@ -2,6 +2,7 @@
 
 mod sections;
 
+use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -177,7 +178,8 @@ fn in_ascii(text: &str) -> String {
         if character.is_ascii() {
             ascii.push(character);
         } else {
-            ascii.push_str(&format!("\\[u{:04X}]", u32::from(character)));
+            // Writing to a text cannot fail.
+            let _ = write!(ascii, "\\[u{:04X}]", u32::from(character));
         }
     }
     ascii

@@ -70,7 +70,7 @@ impl Place {
 
     /// The paths of the table, with what is meant by `H`, `P` and `E`.
     fn path(&self, short: &str) -> String {
-        let root = |folder: &Folder| folder.path().canonicalize().unwrap();
+        let root = |folder: &Folder| folder.path().canonicalize().expect("a path");
         let (name, rest) = short.split_once('/').unwrap_or((short, ""));
         let root = match name {
             "H" => root(&self.home),

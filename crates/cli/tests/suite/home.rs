@@ -559,6 +559,32 @@ fn a_writable_file_can_be_replaced_by_a_rename() {
 }
 
 #[test]
+fn g4_beside_a_writable_file_its_directory_stays_as_it_is() {
+    let (place, elsewhere) = (Place::new(), Folder::durable());
+    elsewhere.write("settings", "old");
+    let file = elsewhere.join("settings").display().to_string();
+    let flags = ["--write", &file];
+    // In place it is written, and nothing is said of it.
+    let outcome = place.inside(&flags, &format!("echo new > {file}"));
+    assert_eq!(outcome.expect_code(0).stderr, "");
+    assert_eq!(elsewhere.read("settings"), "new\n");
+    // Whoever writes beside it and renames is told which flag it takes.
+    let script = format!("sed -i s/new/other/ {file}");
+    let outcome = place.inside(&flags, &script);
+    assert_ne!(outcome.code(), 0);
+    assert_eq!(elsewhere.read("settings"), "new\n");
+    assert_eq!(elsewhere.listing(), ["settings"]);
+    let mut lines = outcome.stderr.lines();
+    let line = lines.find_map(|line| line.strip_prefix("  to allow: "));
+    let directory = elsewhere.path().canonicalize().unwrap();
+    let wanted = format!("--write {}", directory.display());
+    assert_eq!(line, Some(wanted.as_str()), "{}", outcome.stderr);
+    let flags: Vec<&str> = wanted.split(' ').collect();
+    place.inside(&flags, &script).expect_code(0);
+    assert_eq!(elsewhere.read("settings"), "other\n");
+}
+
+#[test]
 fn a_ceiling_and_settings_of_srt_bound_the_home() {
     let place = Place::new();
     let ceiling = place

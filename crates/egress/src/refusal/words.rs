@@ -34,19 +34,17 @@ impl RefusalWords {
             return refused;
         }
         let resolved = request.host.zip(request.addr);
-        match resolved.filter(|_| decision.reason.is_about_address()) {
-            Some((name, address)) => {
-                let why = format!("resolved to {}", kind_of(policy, decision, address));
-                refused.body = Some(format!("Connection to {name} blocked: {why}"));
-                refused.phrase = why;
-            }
-            None => {
-                refused.body = Some(BY_LIST.to_owned());
-                let is_listed = decision.reason == Reason::DeniedByRule;
-                if decision.message.is_none() && !is_listed {
-                    refused.phrase = NOT_LISTED.to_owned();
-                }
-            }
+        let resolved = resolved.filter(|_| decision.reason.is_about_address());
+        if let Some((name, address)) = resolved {
+            let why = format!("resolved to {}", kind_of(policy, decision, address));
+            refused.body = Some(format!("Connection to {name} blocked: {why}"));
+            refused.phrase = why;
+            return refused;
+        }
+        refused.body = Some(BY_LIST.to_owned());
+        let is_listed = decision.reason == Reason::DeniedByRule;
+        if decision.message.is_none() && !is_listed {
+            NOT_LISTED.clone_into(&mut refused.phrase);
         }
         refused
     }

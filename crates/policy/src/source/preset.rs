@@ -184,14 +184,13 @@ impl Preset {
             let listed = &mut layer.network.host_ports;
             listed.get_or_insert_default().extend(ports);
         }
-        match layer.origin.layer {
-            LayerKind::Ceiling => self.bound(&mut layer.environment, &origin),
-            _ => {
-                self.widen(&mut layer.environment);
-                let home = &mut layer.filesystem.home;
-                if self.keep_home && home.is_none() {
-                    *home = Some(Sourced::new(HomeRule::Keep(None), origin));
-                }
+        if layer.origin.layer == LayerKind::Ceiling {
+            self.bound(&mut layer.environment, &origin);
+        } else {
+            self.widen(&mut layer.environment);
+            let home = &mut layer.filesystem.home;
+            if self.keep_home && home.is_none() {
+                *home = Some(Sourced::new(HomeRule::Keep(None), origin));
             }
         }
         let name = Sourced::new(self.name.clone(), named.clone());

@@ -15,7 +15,7 @@ use crate::output;
 /// Say why a request is allowed or not, or what a run would make of a file, and what would change it
 ///
 /// A TARGET that begins with /, ~ or a dot, or that is there in the working
-/// folder, is a file; write https://NAME for a host of the same name. For a
+/// folder, is a file; write `https://NAME` for a host of the same name. For a
 /// host: which rule decides, and which credential a request gets. For a file:
 /// whether it is readable, writable, hidden, protected, masked or private, by
 /// which rule, and what the guard of protected names does with it.

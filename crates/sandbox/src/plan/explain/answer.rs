@@ -223,12 +223,11 @@ impl PathAnswer {
             PathAccess::Absent if self.exists => {
                 vec![flag("--read", real), flag("--write", target)]
             }
-            PathAccess::ReadOnly => vec![flag("--write", target)],
+            PathAccess::ReadOnly | PathAccess::Kept => vec![flag("--write", target)],
             PathAccess::Private if self.reason == PathReason::HomeLayer => vec![
                 flag("--write", target),
                 suggestion("--home keep".to_owned()),
             ],
-            PathAccess::Kept => vec![flag("--write", target)],
             _ => Vec::new(),
         };
         self.suggestions.extend(lines);

@@ -51,6 +51,7 @@ mod terminal;
 mod tools;
 mod trust;
 mod trust_commands;
+mod undumpable;
 mod waiting;
 
 use std::path::Path;

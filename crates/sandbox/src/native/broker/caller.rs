@@ -2,7 +2,7 @@
 //! files; and where a path of its leads.
 
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -84,11 +84,10 @@ impl<'a> Caller<'a> {
     /// The folder that a relative path starts from.
     pub(super) fn base(&self, descriptor: u64) -> Result<OwnedFd, Errno> {
         let number = as_descriptor(descriptor);
-        let base = if number == libc::AT_FDCWD {
-            self.open_link("cwd")
-        } else {
-            self.open_link(&format!("fd/{number}"))
-        }?;
+        if number != libc::AT_FDCWD {
+            return self.open_place(number);
+        }
+        let base = self.open_link("cwd")?;
         self.confirm()?;
         Ok(base)
     }
@@ -135,15 +134,30 @@ impl<'a> Caller<'a> {
         if number < 0 {
             return Err(Errno::BADF);
         }
-        let pidfd = rustix::process::pidfd_open(self.process()?, PidfdFlags::empty())?;
-        let file = rustix::process::pidfd_getfd(pidfd, number, PidfdGetfdFlags::empty())?;
+        let file = rustix::process::pidfd_getfd(self.pidfd()?, number, PidfdGetfdFlags::empty())?;
         self.confirm()?;
         Ok(file)
     }
 
+    /// The calling thread, which may have other files open than its process
+    /// does; the process where the kernel is older (6.9).
+    fn pidfd(&self) -> Result<OwnedFd, Errno> {
+        const OF_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(libc::O_EXCL.cast_unsigned());
+        match rustix::process::pidfd_open(self.thread(), OF_THREAD) {
+            Err(Errno::INVAL) => rustix::process::pidfd_open(self.process()?, PidfdFlags::empty()),
+            other => other,
+        }
+    }
+
     /// The caller's open file `number`, as a place in the file system.
     pub(super) fn open_place(&self, number: i32) -> Result<OwnedFd, Errno> {
-        let place = self.open_link(&format!("fd/{number}"))?;
+        let place = match self.open_link(&format!("fd/{number}")) {
+            // The links of a process that cannot be dumped are root's, whoever
+            // it is; to take a file from it asks for the right to trace it, which
+            // the init has over everything that was started inside.
+            Err(Errno::ACCESS) => as_place(&self.open_file(number)?)?,
+            other => other?,
+        };
         self.confirm()?;
         Ok(place)
     }
@@ -357,6 +371,12 @@ impl Spot {
     }
 }
 
+/// An open file as a place: nothing can be read, written or waited for with it.
+fn as_place(file: &OwnedFd) -> Result<OwnedFd, Errno> {
+    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+    rustix::fs::open(link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+}
+
 /// Whether anything is, or may be, at `path` from `folder`.
 pub(super) fn may_exist(folder: &OwnedFd, path: &Path) -> bool {
     !matches!(
@@ -411,7 +431,6 @@ pub(super) fn as_descriptor(register: u64) -> i32 {
 
 /// The path that the kernel gives for an open place.
 pub(super) fn path_of(place: impl AsFd) -> Result<PathBuf, Errno> {
-    use std::os::fd::AsRawFd;
     let link = format!("/proc/self/fd/{}", place.as_fd().as_raw_fd());
     let target = rustix::fs::readlink(link, Vec::new())?;
     Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))

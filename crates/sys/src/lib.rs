@@ -36,7 +36,7 @@ mod terminal;
 mod unix_diag;
 mod usage;
 
-pub use crate::address::{bind_raw, connect_raw};
+pub use crate::address::{PeerCredentials, bind_raw, connect_raw, peer_credentials};
 pub use crate::beside::Beside;
 pub use crate::caps::{
     drop_all as drop_capabilities, keep_only_ptrace,
@@ -51,7 +51,7 @@ pub use crate::image::release_code;
 pub use crate::keyring::join_fresh_session_keyring;
 pub use crate::landlock::{FsAccess, Ruleset, landlock_abi};
 pub use crate::lease::{OpenFor, is_open_elsewhere};
-pub use crate::memory::{read_bytes, read_c_string, read_c_string_into, read_some};
+pub use crate::memory::{read_bytes, read_c_string, read_c_string_into, read_some, write_bytes};
 pub use crate::message::{Channel, Received};
 pub use crate::mount::{
     MountFlags, attach, attach_to_entry, clone_entry, clone_tree, devpts, limit_tmpfs,

@@ -8,8 +8,11 @@ use crate::{Errno, Result};
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLM_F_REQUEST_DUMP: u16 = 0x301;
+const NLM_F_REQUEST: u16 = 1;
 const UDIAG_SHOW_VFS: u32 = 2;
+const UDIAG_SHOW_PEER: u32 = 4;
 const UNIX_DIAG_VFS: u16 = 1;
+const UNIX_DIAG_PEER: u16 = 2;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const HEADER: usize = 16;
@@ -43,7 +46,8 @@ impl UnixDiag {
     /// number can be had by making enough of them on another file system.
     pub fn is_bound_here(&self, file: &rustix::fs::Stat) -> Result<bool> {
         let wanted = kernel_identity(file);
-        rustix::net::send(&self.0, &dump_request(), SendFlags::empty())?;
+        let request = request(NLM_F_REQUEST_DUMP, 0, UDIAG_SHOW_VFS);
+        rustix::net::send(&self.0, &request, SendFlags::empty())?;
         let mut found = false;
         let mut buffer = vec![0u8; 32 * 1024];
         loop {
@@ -58,20 +62,36 @@ impl UnixDiag {
             }
         }
     }
+
+    /// The number of the socket that this one of the network namespace, by its
+    /// inode number, is connected with, while both are open.
+    pub fn peer_of(&self, socket: u32) -> Result<Option<u32>> {
+        let request = request(NLM_F_REQUEST, socket, UDIAG_SHOW_PEER);
+        rustix::net::send(&self.0, &request, SendFlags::empty())?;
+        let mut buffer = [0u8; 4096];
+        let (length, _) = rustix::net::recv(self.0.as_fd(), &mut buffer[..], RecvFlags::empty())?;
+        let mut found = messages(&buffer[..length]);
+        Ok(match found.next() {
+            Some((SOCK_DIAG_BY_FAMILY, body)) => peer(body),
+            // None of this number.
+            _ => None,
+        })
+    }
 }
 
-fn dump_request() -> Vec<u8> {
+fn request(flags: u16, socket: u32, show: u32) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(40);
     bytes.extend(40u32.to_ne_bytes());
     bytes.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
-    bytes.extend(NLM_F_REQUEST_DUMP.to_ne_bytes());
+    bytes.extend(flags.to_ne_bytes());
     bytes.extend([0; 8]);
     // struct unix_diag_req: family, protocol, padding, states, inode, show, cookie
     bytes.extend([1, 0, 0, 0]);
     bytes.extend(u32::MAX.to_ne_bytes());
-    bytes.extend(0u32.to_ne_bytes());
-    bytes.extend(UDIAG_SHOW_VFS.to_ne_bytes());
-    bytes.extend([0; 8]);
+    bytes.extend(socket.to_ne_bytes());
+    bytes.extend(show.to_ne_bytes());
+    // Whatever its cookie.
+    bytes.extend([0xff; 8]);
     bytes
 }
 
@@ -96,16 +116,28 @@ fn kernel_identity(file: &rustix::fs::Stat) -> (u32, u32) {
 
 /// The file that a `unix_diag_msg` says its socket is bound to.
 fn bound_file(body: &[u8]) -> Option<(u32, u32)> {
+    let vfs = attribute(body, UNIX_DIAG_VFS)?;
+    let inode = u32::from_ne_bytes(vfs.get(..4)?.try_into().ok()?);
+    let device = u32::from_ne_bytes(vfs.get(4..8)?.try_into().ok()?);
+    Some((inode, device))
+}
+
+/// The socket that a `unix_diag_msg` says its own is connected with.
+fn peer(body: &[u8]) -> Option<u32> {
+    let number = attribute(body, UNIX_DIAG_PEER)?.get(..4)?.try_into().ok()?;
+    Some(u32::from_ne_bytes(number)).filter(|number| *number != 0)
+}
+
+/// An attribute of a `unix_diag_msg`.
+fn attribute(body: &[u8], wanted: u16) -> Option<&[u8]> {
     let attributes = body.get(DIAG_MESSAGE..)?;
-    let (_, vfs) = records(attributes, 4, |record| {
+    let (_, found) = records(attributes, 4, |record| {
         let length = u16::from_ne_bytes(record.get(..2)?.try_into().ok()?);
         let kind = u16::from_ne_bytes(record.get(2..4)?.try_into().ok()?);
         Some((usize::from(length), kind))
     })
-    .find(|(kind, _)| *kind == UNIX_DIAG_VFS)?;
-    let inode = u32::from_ne_bytes(vfs.get(..4)?.try_into().ok()?);
-    let device = u32::from_ne_bytes(vfs.get(4..8)?.try_into().ok()?);
-    Some((inode, device))
+    .find(|(kind, _)| *kind == wanted)?;
+    Some(found)
 }
 
 /// Walks length-prefixed, 4-byte-aligned records whose header is `header`
@@ -144,6 +176,25 @@ mod tests {
                 .is_bound_here(&rustix::fs::stat(&other).unwrap())
                 .unwrap()
         );
+    }
+
+    #[test]
+    fn tells_which_socket_another_is_connected_with() {
+        use std::os::unix::fs::MetadataExt;
+        use std::os::unix::net::UnixStream;
+        let number = |socket: &UnixStream| {
+            let copy = socket.as_fd().try_clone_to_owned().unwrap();
+            u32::try_from(std::fs::File::from(copy).metadata().unwrap().ino()).unwrap()
+        };
+        let (one, other) = UnixStream::pair().unwrap();
+        let diag = UnixDiag::open().unwrap();
+        assert_eq!(diag.peer_of(number(&one)).unwrap(), Some(number(&other)));
+        drop(other);
+        assert_eq!(diag.peer_of(number(&one)).unwrap(), None);
+        let gone = number(&one);
+        drop(one);
+        assert_eq!(diag.peer_of(gone).unwrap(), None);
+        assert!(!diag.is_bound_here(&rustix::fs::stat("/").unwrap()).unwrap());
     }
 
     #[test]

@@ -33,6 +33,7 @@ mod masked;
 mod nesting;
 mod network;
 mod ordinary_work;
+mod peers;
 mod pipes;
 mod policy_commands;
 mod policy_log;

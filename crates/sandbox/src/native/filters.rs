@@ -480,8 +480,23 @@ pub(super) fn watched(watch: Watch) -> Filter {
     );
     // Its flags are in memory; every user of it has a fallback to `openat`.
     rules.push(Rule::always(libc::SYS_openat2, NO_SUCH_CALL));
+    rules.push(peers());
     rules.extend(watch.calls().map(|call| Rule::always(call, Action::Notify)));
     Filter::new(rules)
+}
+
+/// Whom a Unix socket is connected with, only the init can tell. A descriptor of
+/// that process would be one of the init: as if the kernel were older (6.5).
+fn peers() -> Rule {
+    let option = |name: i32| {
+        [
+            Test::equals(1, libc::SOL_SOCKET.unsigned_abs()),
+            Test::equals(2, name.unsigned_abs()),
+        ]
+    };
+    Rule::always(libc::SYS_getsockopt, Action::Allow)
+        .when(&option(libc::SO_PEERCRED), Action::Notify)
+        .when(&option(libc::SO_PEERPIDFD), Action::Fail(libc::ENOPROTOOPT))
 }
 
 /// The calls that open files, each with the argument that its flags are.

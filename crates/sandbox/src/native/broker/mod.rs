@@ -20,6 +20,7 @@ mod limits;
 mod names;
 mod networked;
 mod open;
+mod peers;
 mod pipes;
 mod programs;
 mod quick;
@@ -45,6 +46,7 @@ use self::caller::{Caller, Spot, path_of};
 pub(super) use self::configuration::Configurations;
 use self::images::Images;
 use self::networked::Connections;
+use self::peers::Peers;
 pub(super) use self::programs::started;
 use self::quick::Quick;
 pub(super) use self::roots::Roots;
@@ -82,6 +84,7 @@ pub(super) struct Broker<'a> {
     quick: Quick,
     configurations: Configurations,
     sockets: Arc<UnixDiag>,
+    peers: Peers,
     callers: Option<Arc<Channel>>,
     /// The sandbox's own network namespace, where the kernel can tell.
     network: Option<u64>,
@@ -152,6 +155,7 @@ impl<'a> Broker<'a> {
             configurations,
             network: sys::namespace_of(sockets.as_fd()).ok(),
             sockets: Arc::new(sockets),
+            peers: Peers::default(),
             callers: network.callers.map(Arc::new),
             wanted: Connections::new(network.is_awaited),
             refusals: Refusals::default(),
@@ -385,6 +389,7 @@ impl Broker<'_> {
             libc::SYS_prlimit64 => self.limit(&caller, one),
             libc::SYS_connect => self.connect(&caller, one, two, three),
             libc::SYS_bind => self.bind(&caller, one, two, three),
+            libc::SYS_getsockopt => self.tell_peer(&caller, one, (four, five)),
             #[cfg(target_arch = "x86_64")]
             libc::SYS_open => self.open(&caller, here, one, two, three),
             #[cfg(target_arch = "x86_64")]

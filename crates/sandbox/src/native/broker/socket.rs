@@ -77,15 +77,19 @@ impl Broker<'_> {
                 let place = self.own_socket(caller, &path)?;
                 let link = format!("/proc/self/fd/{}", place.as_raw_fd());
                 let target = SocketAddrUnix::new(link.as_str())?;
+                self.peers.connects(&socket, caller.process()?)?;
                 self.connect_slowly(caller, socket, move |socket| {
                     let connected = rustix::net::connect(socket, &target);
                     drop(place);
                     connected
                 })
             }
-            Address::OwnName(name) => self.connect_slowly(caller, socket, move |socket| {
-                rustix::net::connect(socket, &name)
-            }),
+            Address::OwnName(name) => {
+                self.peers.connects(&socket, caller.process()?)?;
+                self.connect_slowly(caller, socket, move |socket| {
+                    rustix::net::connect(socket, &name)
+                })
+            }
             Address::Internet(_) if self.is_offline() => Ok(Done::Offline),
             Address::Internet(address) => {
                 let outbox = self.workers.outbox();

@@ -440,6 +440,8 @@ const HARMLESS: &[(&str, &[&str])] = &[
     ("pull", &["rebase", "ff"]),
     ("push", &["default", "autosetupremote", "followtags"]),
     ("fetch", &["prune", "prunetags"]),
+    // Of repositories that several people push to (`git init --shared`).
+    ("receive", &["denynonfastforwards"]),
     ("merge", &["ff", "conflictstyle"]),
     ("color", &["ui"]),
     ("gc", &["auto"]),

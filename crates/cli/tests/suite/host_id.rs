@@ -101,6 +101,13 @@ fn g10_a_file_system_without_id_mapped_mounts_is_refused_to_root_unless_accepted
     assert_eq!(folder.read("upper/file"), "x\n");
 }
 
+/// A file that gets its mode before it has a name.
+const NAMELESS: &str = "python3 -c '\nimport os\n\
+    file = os.open(\".\", os.O_TMPFILE | os.O_RDWR, 0o6755)\n\
+    here = os.open(\".\", os.O_RDONLY)\n\
+    link = \"/proc/self/fd/%d\" % file\n\
+    os.link(link, \"file\", dst_dir_fd=here, follow_symlinks=True)'";
+
 #[test]
 fn no_file_gets_a_set_id_bit() {
     let has_set_id = |arena: &Arena| {
@@ -110,7 +117,9 @@ fn no_file_gets_a_set_id_bit() {
     for attack in [
         "chmod u+s attack",
         "chmod g+s attack",
-        "mkdir -m 2777 folder",
+        "chmod 2755 attack",
+        "./attack fchmod attack 02755",
+        "./attack fchmodat2 attack 02755",
         "./attack fchmod attack 04755",
         "./attack fchmod attack 0x1000009ed",
         "./attack fchmodat attack 04755",
@@ -122,6 +131,7 @@ fn no_file_gets_a_set_id_bit() {
         "./attack mknod file 0104755",
         "./attack mknod file 0x1000089ed",
         "install -m 4755 attack file",
+        NAMELESS,
     ] {
         let outside = Arena::new();
         outside.outside(attack).expect_code(0);

@@ -43,6 +43,7 @@ mod protected;
 mod report;
 mod secret_commands;
 mod secrets;
+mod set_group_id;
 mod signals;
 mod single_ports;
 mod smoke;

@@ -26,6 +26,11 @@ const CLONE_NEWTIME: i32 = 0x80;
 /// Set-user-id and set-group-id: started as root, a file made inside belongs
 /// to root outside, so these bits would hand root to anyone on the machine.
 const SET_ID_BITS: u32 = 0o6000;
+const SET_USER_ID: u32 = 0o4000;
+/// On a directory it means no more than the group of what is made in it.
+const SET_GROUP_ID: u32 = 0o2000;
+/// Flags of an `open` that makes a file, with a name or without.
+const MAKES_FILE: u32 = (libc::O_CREAT | (libc::O_TMPFILE & !libc::O_DIRECTORY)).cast_unsigned();
 /// Either family of the internet: their numbers differ in one bit.
 const INTERNET: Test = Test::Masked {
     argument: 0,
@@ -155,8 +160,21 @@ pub(super) fn hardening() -> Filter {
     Filter::new(rules)
 }
 
-/// The same where the init judges: whether a limit is the caller's own, only it
-/// can tell.
+/// The same for an init that judges: it changes the modes of directories for
+/// the command, which does not inherit this.
+pub(super) fn of_init() -> Filter {
+    let hardening = hardening();
+    let rules = hardening.rules().iter().cloned();
+    let rules = rules.map(|rule| match mode_argument(rule.number()) {
+        Some(mode) => Rule::always(rule.number(), Action::Allow)
+            .when(&[any_bit(mode, SET_USER_ID)], NOT_PERMITTED),
+        None => rule,
+    });
+    Filter::new(rules.collect())
+}
+
+/// The same where the init judges: whether a limit is the caller's own, and
+/// whether a mode is that of a directory, only it can tell.
 pub(super) fn judged_hardening() -> Filter {
     let to_init = |action| match action {
         Action::Fail(_) => Action::Notify,
@@ -166,7 +184,12 @@ pub(super) fn judged_hardening() -> Filter {
     let rules = hardening.rules().iter().cloned();
     let rules = rules.map(|rule| match rule.number() {
         libc::SYS_prlimit64 => rule.map(to_init),
-        _ => rule,
+        number => match mode_argument(number) {
+            Some(mode) => Rule::always(number, Action::Allow)
+                .when(&[any_bit(mode, SET_USER_ID)], NOT_PERMITTED)
+                .when(&[any_bit(mode, SET_GROUP_ID)], Action::Notify),
+            None => rule,
+        },
     });
     Filter::new(rules.collect())
 }
@@ -248,35 +271,42 @@ fn unshare() -> Rule {
         .when(&[Test::AnyBit { argument: 0, bits }], NOT_PERMITTED)
 }
 
-/// No file gets a set-user-id or set-group-id bit.
+/// No file gets a set-user-id or set-group-id bit. (The kernel takes neither
+/// from a `mkdir`.)
 fn set_id_rules() -> Vec<Rule> {
-    let mut calls = vec![
-        (libc::SYS_fchmod, 1),
-        (libc::SYS_fchmodat, 2),
-        (libc::SYS_fchmodat2, 2),
-        (libc::SYS_mkdirat, 2),
-        (libc::SYS_mknodat, 2),
-        (libc::SYS_openat, 3),
-    ];
+    let mut calls = vec![(libc::SYS_mknodat, 2), (libc::SYS_openat, 3)];
     #[cfg(target_arch = "x86_64")]
     calls.extend([
-        (libc::SYS_chmod, 1),
         (libc::SYS_creat, 1),
-        (libc::SYS_mkdir, 1),
         (libc::SYS_mknod, 1),
         (libc::SYS_open, 2),
     ]);
+    let modes = [MODES, MODES_HERE].concat().into_iter();
+    let modes = modes.filter_map(|call| Some((call, mode_argument(call)?)));
     calls
         .into_iter()
+        .chain(modes)
         .map(|(call, mode)| set_id_rule(call, mode))
         .collect()
 }
 
+/// Which argument of a call that changes modes is the mode.
+fn mode_argument(call: libc::c_long) -> Option<u32> {
+    match call {
+        libc::SYS_fchmod => Some(1),
+        libc::SYS_fchmodat | libc::SYS_fchmodat2 => Some(2),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_chmod => Some(1),
+        _ => None,
+    }
+}
+
+fn any_bit(argument: u32, bits: u32) -> Test {
+    Test::AnyBit { argument, bits }
+}
+
 fn set_id_rule(call: libc::c_long, mode: u32) -> Rule {
-    let set_id = Test::AnyBit {
-        argument: mode,
-        bits: SET_ID_BITS,
-    };
+    let set_id = any_bit(mode, SET_ID_BITS);
     let flags = match call {
         libc::SYS_openat => Some(2),
         #[cfg(target_arch = "x86_64")]
@@ -284,10 +314,7 @@ fn set_id_rule(call: libc::c_long, mode: u32) -> Rule {
         _ => None,
     };
     // The mode argument of an open means something only when a file is made.
-    let makes = flags.map(|argument| Test::AnyBit {
-        argument,
-        bits: libc::O_CREAT.cast_unsigned(),
-    });
+    let makes = flags.map(|argument| any_bit(argument, MAKES_FILE));
     let tests: Vec<_> = makes.into_iter().chain([set_id]).collect();
     Rule::always(call, Action::Allow).when(&tests, NOT_PERMITTED)
 }

@@ -57,10 +57,15 @@ impl Prepared {
             }
             (Judge::Init, _) => observe::of_command(level, watch),
         };
+        let init = match judge {
+            Judge::Init => filters::of_init(),
+            // The command inherits it.
+            Judge::Nobody => filters::hardening(),
+        };
         Ok(Self {
             way,
             command: command.assemble()?,
-            init: filters::hardening().assemble()?,
+            init: init.assemble()?,
         })
     }
 }

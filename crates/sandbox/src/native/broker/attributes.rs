@@ -1,13 +1,15 @@
 //! Changing the mode and the length of files by name.
 
+use std::ffi::OsStr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use ringfence_sys::Errno;
 use ringfence_sys::seccomp::Answer;
-use rustix::fs::{FallocateFlags, FileType, Mode, OFlags};
+use rustix::fs::{CWD, FallocateFlags, FileType, Mode, OFlags, ResolveFlags};
 
 use super::caller::{Caller, Lead, as_descriptor, path_of};
 use super::{Broker, Done, Outcome, value};
+use crate::guarding::Guarding;
 use crate::native::disk::Name;
 use crate::wire::Operation;
 
@@ -22,14 +24,17 @@ impl Broker<'_> {
     ) -> Outcome {
         let flags = as_descriptor(flags);
         let path = caller.path(path)?;
+        let follows = flags & libc::AT_SYMLINK_NOFOLLOW == 0;
         let place = if path.is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
             caller.open_place(as_descriptor(base))?
+        } else if let Some(place) = self.plainly_existing(caller, base, &path, follows)? {
+            place
         } else {
-            existing(caller, base, &path, flags & libc::AT_SYMLINK_NOFOLLOW == 0)?
+            existing(caller, base, &path, follows)?
         };
-        self.judge_place(Operation::ChangeMode, &place)?;
+        let mode = self.admit_mode(&place, mode)?;
         let link = format!("/proc/self/fd/{}", place.as_raw_fd());
-        rustix::fs::chmod(link, permissions(mode))?;
+        rustix::fs::chmod(link, mode)?;
         value(0)
     }
 
@@ -40,15 +45,59 @@ impl Broker<'_> {
         mode: u64,
     ) -> Outcome {
         let file = caller.open_file(as_descriptor(number))?;
-        let is_file =
-            FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) == FileType::RegularFile;
+        let mode = self.admit_mode(&file, mode)?;
+        rustix::fs::fchmod(&file, mode)?;
+        value(0)
+    }
+
+    /// The mode that the file or directory `place` may get.
+    fn admit_mode(&mut self, place: &OwnedFd, mode: u64) -> Result<Mode, Errno> {
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(place)?.st_mode);
         // A file of the host that is a standard stream is not ours to change.
-        if is_file && !self.roots.is_in_view(&file)? && !is_memory(&file)? {
+        if kind == FileType::RegularFile && !self.roots.is_in_view(place)? && !is_memory(place)? {
             return Err(Errno::PERM);
         }
-        self.judge_place(Operation::ChangeMode, &file)?;
-        rustix::fs::fchmod(&file, permissions(mode))?;
-        value(0)
+        // Otherwise what must stay is read-only by its mount.
+        if self.guarding == Guarding::Full {
+            self.judge_place(Operation::ChangeMode, place)?;
+        }
+        let mode = Mode::from_raw_mode(u32::try_from(mode & 0o7777).unwrap_or(0));
+        match kind {
+            _ if mode.contains(Mode::SUID) => Err(Errno::PERM),
+            FileType::Symlink if mode.contains(Mode::SGID) => Err(Errno::OPNOTSUPP),
+            FileType::Directory => Ok(mode),
+            _ if mode.contains(Mode::SGID) => Err(Errno::PERM),
+            _ => Ok(mode),
+        }
+    }
+
+    /// What is at `path`, with few calls, where no link to an open file is on
+    /// the way and nothing has to be judged; `None` for all others.
+    fn plainly_existing(
+        &mut self,
+        caller: &Caller<'_>,
+        base: u64,
+        path: &OsStr,
+        follows: bool,
+    ) -> Result<Option<OwnedFd>, Errno> {
+        let bytes = path.as_encoded_bytes();
+        let is_special = bytes.is_empty()
+            || [&b"/proc/"[..], b"/dev/"]
+                .iter()
+                .any(|one| bytes.starts_with(one));
+        if is_special || !follows || self.guarding == Guarding::Full {
+            return Ok(None);
+        }
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let how = ResolveFlags::NO_MAGICLINKS;
+        let opened = match self.base_of(caller, base, bytes)? {
+            Some(base) => rustix::fs::openat2(base, path, flags, Mode::empty(), how),
+            None => rustix::fs::openat2(CWD, path, flags, Mode::empty(), how),
+        };
+        match opened {
+            Err(Errno::LOOP) => Ok(None),
+            other => other.map(Some),
+        }
     }
 
     pub(super) fn truncate(&mut self, caller: &Caller<'_>, path: u64, length: u64) -> Outcome {
@@ -102,12 +151,7 @@ impl Broker<'_> {
 }
 
 /// A place that is there, by descriptor.
-fn existing(
-    caller: &Caller<'_>,
-    base: u64,
-    path: &std::ffi::OsStr,
-    follow: bool,
-) -> Result<OwnedFd, Errno> {
+fn existing(caller: &Caller<'_>, base: u64, path: &OsStr, follow: bool) -> Result<OwnedFd, Errno> {
     let lead = match caller.lead(base, path) {
         // `.`, `..` or `/`: a folder with no name of its own.
         Err(Errno::BUSY) => return open_whole(caller, base, path),
@@ -128,13 +172,13 @@ fn existing(
     }
 }
 
-fn open_whole(caller: &Caller<'_>, base: u64, path: &std::ffi::OsStr) -> Result<OwnedFd, Errno> {
+fn open_whole(caller: &Caller<'_>, base: u64, path: &OsStr) -> Result<OwnedFd, Errno> {
     rustix::fs::openat2(
         caller.base_for(base, path)?,
         path,
         OFlags::PATH | OFlags::CLOEXEC,
         Mode::empty(),
-        rustix::fs::ResolveFlags::NO_MAGICLINKS,
+        ResolveFlags::NO_MAGICLINKS,
     )
 }
 
@@ -142,8 +186,4 @@ fn open_whole(caller: &Caller<'_>, base: u64, path: &std::ffi::OsStr) -> Result<
 fn is_memory(file: &OwnedFd) -> Result<bool, Errno> {
     let path = path_of(file)?;
     Ok(path.as_os_str().as_encoded_bytes().starts_with(b"/memfd:"))
-}
-
-fn permissions(mode: u64) -> Mode {
-    Mode::from_raw_mode(u32::try_from(mode & 0o1777).unwrap_or(0))
 }

@@ -341,7 +341,7 @@ impl Broker<'_> {
     }
 
     /// The directory that a path starts from, where it says so.
-    fn base_of(
+    pub(super) fn base_of(
         &mut self,
         caller: &Caller<'_>,
         base: u64,

@@ -9,7 +9,7 @@ use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ringfence_egress::{Answer, Ask, HOLD, Question};
 use ringfence_policy::{AllowRule, Sourced, approval};
@@ -18,6 +18,9 @@ use crate::project::{Project, RuleEntry, RuleList};
 
 /// After so many in a row that nobody answered, nobody is asked any more.
 const MOST_UNANSWERED: u32 = 3;
+/// How long a question is only shown. Code inside sees what is typed to it, and
+/// can make a question come in the middle of a word that ends like an answer.
+const READING: Duration = Duration::from_secs(1);
 
 /// How far an approval goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,8 +38,10 @@ pub enum Permission {
 /// Puts questions to somebody: a terminal, or another front end. Nothing here
 /// may wait; the supervisor attends to its sandbox meanwhile.
 pub trait Asker {
-    /// Puts a question, `host:port` in canonical form.
+    /// Shows a question, `host:port` in canonical form.
     fn ask(&mut self, destination: &str);
+    /// From now on it may be answered. What was typed before is no answer.
+    fn open(&mut self);
     /// Readable once there may be an answer.
     fn input(&self) -> BorrowedFd<'_>;
     /// The answer, once it is there.
@@ -53,6 +58,8 @@ pub struct Asking {
     pub asker: Box<dyn Asker>,
     /// The project of the run.
     pub project: Project,
+    /// How long a question waits for its answer, if not as long as clients do.
+    pub hold: Option<Duration>,
 }
 
 /// The supervisor's side of the questions.
@@ -61,9 +68,18 @@ pub(crate) struct Desk {
     questions: Receiver<(Instant, Question)>,
     bell: PipeReader,
     waiting: VecDeque<(Instant, Question)>,
-    current: Option<(Instant, Question)>,
+    current: Option<Current>,
     unanswered: u32,
     for_project: Vec<RuleEntry>,
+}
+
+/// The question that is shown.
+struct Current {
+    question: Question,
+    /// When it is taken back.
+    until: Instant,
+    /// When it may be answered, if not yet.
+    opens: Option<Instant>,
 }
 
 /// What is to be put in force before a question is answered.
@@ -77,6 +93,7 @@ impl Desk {
     pub(crate) fn open(asking: Asking) -> io::Result<(Self, Ask)> {
         let (bell, ring) = io::pipe()?;
         let (sender, questions) = channel();
+        let hold = asking.hold.map_or(HOLD, |hold| hold.min(HOLD));
         let desk = Self {
             asking,
             questions,
@@ -88,7 +105,7 @@ impl Desk {
         };
         Ok((
             desk,
-            Arc::new(move |question| put(&sender, &ring, question)),
+            Arc::new(move |question| put(&sender, &ring, (Instant::now() + hold, question))),
         ))
     }
 
@@ -101,14 +118,16 @@ impl Desk {
         self.bell.as_fd()
     }
 
-    /// Readable once there may be an answer.
-    pub(crate) fn input(&self) -> BorrowedFd<'_> {
-        self.asking.asker.input()
+    /// Readable once there may be an answer; none before it may be given.
+    pub(crate) fn input(&self) -> Option<BorrowedFd<'_>> {
+        let is_open = self.current.as_ref()?.opens.is_none();
+        is_open.then(|| self.asking.asker.input())
     }
 
-    /// When the question is taken back.
+    /// When there is something to do about the question.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.current.as_ref().map(|(until, _)| *until)
+        let current = self.current.as_ref()?;
+        Some(current.opens.unwrap_or(current.until).min(current.until))
     }
 
     /// Takes in the questions that came.
@@ -132,17 +151,36 @@ impl Desk {
         let Some((until, question)) = self.waiting.pop_front() else {
             return;
         };
-        let destination = RuleEntry::of(&question.target, question.port);
-        self.asking.asker.ask(destination.as_str());
-        self.current = Some((until, question));
+        self.current = Some(Current {
+            question,
+            until,
+            opens: None,
+        });
+        self.show();
     }
 
-    /// Takes the question back if its time is up.
+    /// Shows the question, again after the terminal was somebody else's.
+    pub(crate) fn show(&mut self) {
+        if let Some(current) = &mut self.current {
+            let destination = RuleEntry::of(&current.question.target, current.question.port);
+            self.asking.asker.ask(destination.as_str());
+            current.opens = Some(Instant::now() + READING);
+        }
+    }
+
+    /// Lets the question be answered when it could be read, and takes it back
+    /// if its time is up.
     pub(crate) fn keep_time(&mut self) {
-        let is_up = self.deadline().is_some_and(|until| Instant::now() >= until);
-        if is_up {
+        let Some(current) = &mut self.current else {
+            return;
+        };
+        let now = Instant::now();
+        if now >= current.until {
             self.unanswered += 1;
             self.withdraw();
+        } else if current.opens.is_some_and(|at| now >= at) {
+            current.opens = None;
+            self.asking.asker.open();
         }
     }
 
@@ -159,10 +197,10 @@ impl Desk {
             return Granted::Nothing;
         };
         self.unanswered = 0;
-        let Some((_, question)) = self.current.take() else {
+        let Some(current) = self.current.take() else {
             return Granted::Nothing;
         };
-        self.grant(question, permission)
+        self.grant(current.question, permission)
     }
 
     fn grant(&mut self, question: Question, permission: Permission) -> Granted {
@@ -205,8 +243,8 @@ impl Desk {
     }
 }
 
-fn put(sender: &Sender<(Instant, Question)>, mut ring: &PipeWriter, question: Question) {
-    if sender.send((Instant::now() + HOLD, question)).is_ok() {
+fn put(sender: &Sender<(Instant, Question)>, mut ring: &PipeWriter, question: (Instant, Question)) {
+    if sender.send(question).is_ok() {
         let _ = ring.write(&[1]);
     }
 }

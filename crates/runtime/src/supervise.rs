@@ -350,7 +350,7 @@ impl Watch<'_, '_> {
         let desk_fds = desk
             .map(Desk::bell)
             .into_iter()
-            .chain(asked.map(Desk::input));
+            .chain(asked.and_then(Desk::input));
         fds.extend(desk_fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let at_desk = relayed.end..fds.len();
         let seen = running.observations_fd();
@@ -548,9 +548,15 @@ impl Watch<'_, '_> {
                 desk.withdraw();
             }
             if number == Signal::CONT.as_raw()
+                && !self.is_asking()
                 && let Some(relay) = &mut self.relay
             {
                 let _ = relay.resume();
+            }
+            // The terminal is ours then, and so is the key that stops.
+            if number == Signal::TSTP.as_raw() && self.is_asking() {
+                self.stop_too();
+                continue;
             }
             self.pass_on(number);
             // With a keyboard, the command being stopped is the sign to stop.
@@ -576,6 +582,10 @@ impl Watch<'_, '_> {
         }
     }
 
+    fn is_asking(&self) -> bool {
+        self.desk.as_deref().is_some_and(Desk::is_asking)
+    }
+
     fn is_interactive(&self) -> bool {
         self.relay.as_ref().is_some_and(Relay::has_keyboard)
     }
@@ -590,9 +600,15 @@ impl Watch<'_, '_> {
         // What goes on inside would be attended to by nobody.
         self.running.stop_all();
         let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
+        let is_asking = self.is_asking();
         if let Some(relay) = &mut self.relay {
-            let _ = relay.resume();
+            if !is_asking {
+                let _ = relay.resume();
+            }
             relay.resize();
+        }
+        if let Some(desk) = &mut self.desk {
+            desk.show();
         }
         self.running.continue_all();
     }

@@ -12,6 +12,10 @@ use crate::output;
 
 /// The terminal that this process was started from, whatever its streams are.
 const TERMINAL: &str = "/dev/tty";
+/// Puts the terminal in order: the command may have left a sequence unfinished
+/// that would swallow what follows (CAN, ST), or letters that are drawn as others
+/// (SI, ASCII), are not drawn, or push each other away.
+const IN_ORDER: &str = "\x18\x1b\\\x0f\x1b(B\x1b[0m\x1b[4l\x1b[?25h";
 /// More than any answer has.
 const LONGEST: usize = 256;
 
@@ -44,14 +48,16 @@ fn no_terminal(why: &str) -> Failure {
 
 impl Asker for TerminalAsker {
     fn ask(&mut self, destination: &str) {
-        // What was typed before was not meant for us, and the command may have
-        // left colours behind.
-        let _ = tcflush(&self.0, QueueSelector::IFlush);
         let destination = output::printable(destination);
         self.show(&format!(
-            "\r\n\x1b[0mringfence: the command wants {destination}, which no rule allows\r\n  \
-             allow it [o]nce, for this [r]un, for this [p]roject, or [N]ot? "
+            "{IN_ORDER}\r\nringfence: the command wants {destination}, which no rule allows\r\n"
         ));
+    }
+
+    fn open(&mut self) {
+        // What was typed before was not meant for us.
+        let _ = tcflush(&self.0, QueueSelector::IFlush);
+        self.show("  allow it [o]nce, for this [r]un, for this [p]roject, or [N]ot? ");
     }
 
     fn input(&self) -> BorrowedFd<'_> {

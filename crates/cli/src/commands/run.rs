@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::ValueEnum;
 use ringfence_policy::shell_word;
@@ -68,6 +69,9 @@ pub(crate) struct RunArgs {
     /// Ask on the terminal about each host that no rule allows, while the command waits for up to 30 seconds
     #[arg(long, conflicts_with = "no_network")]
     ask: bool,
+    /// How long a question waits for its answer, in milliseconds; for tests
+    #[arg(long, value_name = "MS", requires = "ask", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
+    ask_hold: Option<u64>,
     /// Print nothing about what was refused
     #[arg(long)]
     quiet: bool,
@@ -185,6 +189,7 @@ fn start(arguments: RunArgs, cradle: Option<Cradle>) -> Result<Report, Failure> 
             asking: asker.map(|asker| Asking {
                 asker: Box::new(asker),
                 project,
+                hold: arguments.ask_hold.map(Duration::from_millis),
             }),
             secrets: SecretSettings {
                 store: scope.here.secret_folder,

@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use ringfence_policy::{Dialect, Endpoint, EntryError, PathContext, Side as EntrySide, Target};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use self::edit::Document;
 use crate::secrets::{
@@ -230,7 +230,15 @@ fn write(file: &Candidate, is_there: bool) -> Result<(), ProjectError> {
     } else {
         flags | OFlags::CREATE | OFlags::EXCL
     };
-    let opened = rustix::fs::open(&file.path, flags, Mode::from_raw_mode(0o644));
+    // The folder was found without links, and is used as it was found: another
+    // sandbox may be at work around it.
+    let opened = rustix::fs::openat2(
+        rustix::fs::CWD,
+        &file.path,
+        flags,
+        Mode::from_raw_mode(if is_there { 0 } else { 0o644 }),
+        ResolveFlags::NO_SYMLINKS,
+    );
     let mut opened = File::from(opened.map_err(|errno| unwritable(errno.into()))?);
     let written = opened.write_all(file.text.as_bytes());
     written.and_then(|()| opened.sync_all()).map_err(unwritable)

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::ReadError;
 use super::cursor::Cursor;
+use crate::Text;
 use crate::chain::{Header, Record};
 use crate::event::{EventKind, Life, RunId, Supervisor, Timestamp};
 
@@ -36,6 +37,9 @@ pub struct RunSummary {
     pub sealed: bool,
     /// Whether it still goes on.
     pub life: Life,
+    /// The folder that it worked in, cut like every text of the log.
+    #[serde(skip)]
+    pub working_folder: Option<Text<1024>>,
     #[serde(skip)]
     supervisor: Option<Supervisor>,
 }
@@ -47,6 +51,7 @@ impl RunSummary {
             sandbox: None,
             started: None,
             command: Vec::new(),
+            working_folder: None,
             ended: None,
             code: None,
             reason: None,
@@ -72,6 +77,7 @@ impl RunSummary {
             EventKind::RunStarted(started) => {
                 self.started = Some(event.time);
                 self.command = started.command.iter().map(str::to_owned).collect();
+                self.working_folder = Some(started.working_folder.clone());
                 self.supervisor = started.supervisor;
             }
             EventKind::RunEnded(ended) => {

@@ -7,7 +7,7 @@ use ringfence_policy::Reason;
 use ringfence_runtime::{ProjectError, RuleChange, RuleEntry, RuleList};
 use serde::Serialize;
 
-use super::audit::{find_run, folder};
+use super::audit::{find_run, folder, last_run_in};
 use super::scope::Here;
 use crate::error::Failure;
 use crate::exit::ExitCode;
@@ -31,14 +31,14 @@ const LIFTED: [Reason; 3] = [
     after_help = "Examples:
   ringfence allow api.example.org             on ports 80 and 443
   ringfence allow '*.example.org:8443'        any name below, on that port
-  ringfence allow --run last                  all hosts that the last run was refused
+  ringfence allow --run last                  all hosts that the last run here was refused
   ringfence allow api.example.org --run 3f2a  that host, on the ports that this run wanted"
 )]
 pub(crate) struct AllowArgs {
     /// A host, an address or a block of addresses, with or without a port
     #[arg(value_name = "HOST", required_unless_present = "run")]
     hosts: Vec<String>,
-    /// Those that this run was refused: last, an id, or how it begins
+    /// Those that this run was refused: last (in this folder), an id, or how it begins
     #[arg(long, value_name = "ID")]
     run: Option<WhichRun>,
     #[command(flatten)]
@@ -97,7 +97,9 @@ impl std::str::FromStr for WhichRun {
 pub(crate) fn allow(arguments: &AllowArgs) -> ExitCode {
     let entries = match &arguments.run {
         None => parsed(&arguments.hosts, RuleList::Allow),
-        Some(run) => refused_in(run).and_then(|refused| chosen(refused, &arguments.hosts)),
+        Some(run) => {
+            refused_in(run, &arguments.common).and_then(|refused| chosen(refused, &arguments.hosts))
+        }
     };
     finish(entries, RuleList::Allow, &arguments.common)
 }
@@ -131,13 +133,16 @@ struct Wanted {
 }
 
 /// What an entry would have let out in a run.
-fn refused_in(run: &WhichRun) -> Result<Vec<Wanted>, Failure> {
+fn refused_in(run: &WhichRun, common: &CommonArgs) -> Result<Vec<Wanted>, Failure> {
     let folder = folder()?;
-    let named = match run {
-        WhichRun::Last => None,
-        WhichRun::Named(prefix) => Some(prefix),
+    let run = match run {
+        // What code of another project wanted is no business of this one.
+        WhichRun::Last => {
+            let here = Here::look(common.cwd.clone())?;
+            last_run_in(&folder, &here.working_folder)?
+        }
+        WhichRun::Named(prefix) => find_run(&folder, Some(prefix))?,
     };
-    let run = find_run(&folder, named)?;
     let filter = Filter {
         run: run.run.to_string().parse().ok(),
         verdict: Some(Verdict::Refused),

@@ -10,7 +10,7 @@ mod verify;
 
 use std::path::{Path, PathBuf};
 
-use ringfence_audit::{ReadError, RunPrefix, RunSummary, runs};
+use ringfence_audit::{ReadError, RunPrefix, RunSummary, Text, runs};
 use ringfence_runtime::audit_folder;
 use ringfence_sandbox::Host;
 
@@ -103,6 +103,20 @@ pub(crate) fn find_run(folder: &Path, wanted: Option<&RunPrefix>) -> Result<RunS
             "name more of the id; ringfence audit list shows them",
         )),
     }
+}
+
+/// The last run that worked in this folder: the log has those of every project.
+pub(crate) fn last_run_in(folder: &Path, working: &Path) -> Result<RunSummary, Failure> {
+    let working = Text::new(&working.to_string_lossy());
+    let mut runs = runs(folder)?;
+    runs.retain(|run| run.working_folder.as_ref() == Some(&working));
+    runs.pop().ok_or_else(|| {
+        Failure::new(
+            "audit-no-run",
+            "no run in this folder is on record",
+            "ringfence audit list shows those that are; name one by its id",
+        )
+    })
 }
 
 impl From<ReadError> for Failure {

@@ -177,3 +177,28 @@ fn what_a_run_was_refused_is_allowed_with_one_command() {
     let nothing = ringfence(&online, &state, &["allow", "--run", "last"]).expect_code(1);
     says(&nothing.stderr, &["nothing-refused"]);
 }
+
+/// The log has the runs of all projects; what code of another one wanted is not
+/// allowed in this one.
+#[test]
+fn g1_the_last_run_is_that_of_the_project() {
+    let (online, state) = (Online::new(), Folder::new());
+    let other = online.arena.folder.join("other");
+    std::fs::create_dir(&other).expect("a folder");
+    let other = other.to_str().expect("a plain path");
+    let want = |host: &str| format!("curl -sS http://{host}/ >/dev/null; true");
+    let run = |flags: &[&str], host: &str| {
+        let command = want(host);
+        let words = [&["run"], flags, &["--", "sh", "-c", &command]].concat();
+        ringfence(&online, &state, &words).expect_code(0)
+    };
+    let none = ringfence(&online, &state, &["allow", "--run", "last"]).expect_code(1);
+    says(&none.stderr, &["audit-no-run"]);
+    run(&[], "web.example.org");
+    run(&["--cwd", other], "evil.example.org");
+    let allowed = ringfence(&online, &state, &["allow", "--run", "last"]).expect_code(0);
+    assert_eq!(allowed.stdout, "+ allow web.example.org:80\n");
+    let there = ["allow", "--run", "last", "--cwd", other, "--dry-run"];
+    let there = ringfence(&online, &state, &there).expect_code(0);
+    assert_eq!(there.stdout, "+ allow evil.example.org:80\n");
+}

@@ -118,7 +118,7 @@ fn g4_the_mode_of_a_stream_stays() {
             .run()
             .expect_code(0);
         assert_eq!(mode(), 0o600, "{attempt} {}", outcome.stderr);
-        let made = folder.join("file").metadata().expect("a file");
-        assert_eq!(made.permissions().mode() & 0o777, 0o640);
+        let other = folder.join("file").metadata().expect("a file");
+        assert_eq!(other.permissions().mode() & 0o777, 0o640);
     }
 }

@@ -128,3 +128,19 @@ fn g4_a_link_is_not_followed() {
     place.add(RuleList::Allow, "a.example.org").unwrap_err();
     assert_eq!(std::fs::read_to_string(elsewhere).unwrap(), "version = 1\n");
 }
+
+#[test]
+fn g4_a_folder_that_became_a_link_is_not_written_through() {
+    let place = Place::new();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let folder = place.project().folder.join("folder");
+    std::os::unix::fs::symlink(elsewhere.path(), &folder).unwrap();
+    let project = Project {
+        folder,
+        ..place.project()
+    };
+    let entry = RuleEntry::parse("a.example.org", RuleList::Allow).unwrap();
+    let refused = project.add(RuleList::Allow, &[entry]);
+    assert!(matches!(refused, Err(ProjectError::Unwritable { .. })));
+    assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+}

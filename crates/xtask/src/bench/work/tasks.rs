@@ -61,8 +61,8 @@ const TASKS: &[Task] = &[
     Task {
         title: "`cp -r` of 2 000 files",
         needs: "tar",
-        prepare: "tar xf tree.tar",
-        before: "mkdir from && cp -r ../tree/d1? ../tree/d2? from",
+        prepare: "tar xf tree.tar && mkdir few && mv tree/d1? tree/d2? few && rm -r tree",
+        before: "cp -r ../few from",
         work: "cp -r from to",
         on_disk: false,
     },
@@ -78,10 +78,9 @@ const TASKS: &[Task] = &[
     Task {
         title: "`grep -r` through 6 000 files",
         needs: "grep",
-        prepare: "tar xf tree.tar",
-        before: "mkdir from && cp -r ../tree/d1? ../tree/d2? ../tree/d3? ../tree/d4? ../tree/d5? \
-                 ../tree/d6? from",
-        work: "! grep -r absent from",
+        prepare: "tar xf tree.tar && mkdir few && mv tree/d[1-6]? few && rm -r tree",
+        before: "",
+        work: "! grep -r absent ../few",
         on_disk: false,
     },
     Task {
@@ -98,7 +97,7 @@ const TASKS: &[Task] = &[
         prepare: "tar xf tree.tar && mkdir package && cp -r tree/d1?? package/ && \
                   cp -r tree/d2[012]? package/ && \
                   echo '{\"name\": \"many\", \"version\": \"1.0.0\"}' > package/package.json && \
-                  tar czf many.tgz package",
+                  tar czf many.tgz package && rm -r package tree",
         before: "echo '{\"name\": \"own\", \"version\": \"1.0.0\"}' > package.json",
         work: "npm install --offline --no-audit --no-fund --cache ./cache ../many.tgz",
         on_disk: false,

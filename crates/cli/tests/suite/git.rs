@@ -183,6 +183,8 @@ const PLANTS: &[&str] = &[
     "git init -q new && SETTING >> new/.git/config",
     "git init -q new && SETTING > f && mv f new/.git/config",
     "git init -q new && SETTING > f && ln -f f new/.git/config",
+    "git init -q new && SETTING > f && rm new/.git/config && ln f new/.git/config",
+    "git init -q new && mv new/.git/config f && ln f new/.git/config && SETTING > f",
     "git init -q new && SETTING > f && git -C new config include.path $PWD/f",
     "git init -q new && SETTING > f && ln -sf ../../f new/.git/config",
     "git init -q new && git -C new config extensions.worktreeConfig true && SETTING > new/.git/config.worktree",
@@ -261,6 +263,37 @@ fn g4_git_outside_runs_nothing_that_was_put_there_inside() {
         );
     }
     assert!(effective.is_empty(), "{effective:#?}");
+}
+
+#[test]
+fn g11_harmless_configuration_can_be_linked_into_a_new_repository() {
+    // As libgit2 does before it tries a rename.
+    let arena = Arena::new();
+    let script = "git init -q new && mv new/.git/config f && ln f new/.git/config && \
+                  ! ln f new/.git/config && echo '[core] fsmonitor = x' >> f && \
+                  git -C new config core.fsmonitor; test $? = 1";
+    let outcome = arena.inside(script).expect_code(0);
+    let stderr = &outcome.stderr;
+    assert!(stderr.contains("File exists"), "{stderr}");
+    assert!(!stderr.contains("ringfence: refused:"), "{stderr}");
+    assert!(!stderr.contains("quarantine"), "{stderr}");
+    assert!(arena.folder.read("new/.git/config").contains("[core]"));
+    assert!(!arena.folder.has("new/.git/config.ringfence"));
+}
+
+#[test]
+fn g4_dangerous_configuration_cannot_be_linked_into_a_new_repository() {
+    let arena = refused_after(
+        "true",
+        "git init -q new && rm new/.git/config && echo '[core] fsmonitor = x' > f && ln f new/.git/config",
+    );
+    assert!(!arena.folder.has("new/.git/config"));
+    // In one that was there before, nothing is linked.
+    let arena = refused_after(
+        &format!("{} && rm .git/config", repository(".")),
+        "echo '[core]' > f && ln f .git/config",
+    );
+    assert!(!arena.folder.has(".git/config"));
 }
 
 #[test]

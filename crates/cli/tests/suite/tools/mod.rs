@@ -137,8 +137,6 @@ tools! {
             ringfence run --home keep -- cargo test --offline
             ringfence run -- target/debug/own",
         prints: "42\n",
-        // The Git library in it tries a link before it renames.
-        tries: &["link "],
         ..PLAIN
     };
     go: Tool {

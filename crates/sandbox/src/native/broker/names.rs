@@ -111,6 +111,11 @@ impl Broker<'_> {
         }
         self.judge_place(Operation::Link, &source)?;
         let spot = caller.spot(new.0, &caller.path(new.1)?)?;
+        if self.brings_configuration(&spot)? {
+            self.judge(Operation::Create, &spot)?;
+            self.link_configuration(&source, &spot)?;
+            return value(0);
+        }
         self.judge(Operation::Link, &spot)?;
         self.disk.admit_name()?;
         self.before_making(Operation::Link, &spot)?;

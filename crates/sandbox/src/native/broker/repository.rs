@@ -3,7 +3,7 @@
 //! A folder is a repository when it has a `HEAD` or is called `.git`. One that
 //! was there before keeps its hooks, and of its configuration all that is not
 //! harmless. In one made inside, configuration that is renamed into place, as
-//! Git does, is examined, hooks come only as samples, and a folder that gets its
+//! Git does, or linked there, as libgit2 does, is examined, hooks come only as samples, and a folder that gets its
 //! `HEAD` is examined then. What is written in place meanwhile is judged when
 //! the run is over ([`crate::sweep`]).
 
@@ -12,16 +12,23 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use ringfence_sys::Errno;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 
 use super::caller::{Spot, may_exist, path_of};
 use super::{Broker, GUARDED};
-use crate::git::{CONTROL_NAMES, HEAD, dangerous_setting, read_plain};
+use crate::git::{CONTROL_NAMES, HEAD, dangerous_setting, read_plain, read_whole};
 use crate::view::FileId;
 use crate::wire::Operation;
 
 /// What the `commondir` of a work tree that Git added says.
 const COMMON_FOLDER: &[u8] = b"../..\n";
+
+/// What becomes of a file in whose place another is put.
+#[derive(Clone, Copy)]
+enum Existing {
+    Replace,
+    Keep,
+}
 
 /// An entry of a path that controls what Git runs.
 struct Control<'a> {
@@ -92,7 +99,7 @@ impl Broker<'_> {
         Ok(())
     }
 
-    /// Whether a rename would put configuration into a new repository.
+    /// Whether a rename or a link would put configuration into a new repository.
     pub(super) fn brings_configuration(&self, to: &Spot) -> Result<bool, Errno> {
         if self.known_as(to)?.is_none()
             || !is_config(to.path())
@@ -110,18 +117,44 @@ impl Broker<'_> {
     /// examined.
     pub(super) fn install_configuration(&mut self, from: &Spot, to: &Spot) -> Result<(), Errno> {
         let text = read_plain(&from.folder, &from.name)?;
-        let depth = self.depth_of(&to.folder)?;
-        if let Some(setting) = dangerous(text.as_deref(), depth) {
-            let rule = format!("configuration that can run programs: {setting}");
-            self.judged = None;
-            self.refuse(Operation::Rename, to.path(), &rule);
-            return Err(GUARDED);
-        }
-        self.put(to, &text.unwrap_or_default())?;
+        let text = self.examined(Operation::Rename, to, text)?;
+        self.put(to, &text, Existing::Replace)?;
         let doomed = self.disk.before_removing(&from.folder, &from.name);
         rustix::fs::unlinkat(&from.folder, &from.name, AtFlags::empty())?;
         self.disk.removed(doomed);
         Ok(())
+    }
+
+    /// Carries out a link to a configuration file with a copy that was examined:
+    /// what is written to the source by its other name has no effect.
+    pub(super) fn link_configuration(&mut self, source: &OwnedFd, to: &Spot) -> Result<(), Errno> {
+        if to.status()?.is_some() {
+            return Err(Errno::EXIST);
+        }
+        let text = read_place(source)?;
+        let text = self.examined(Operation::Link, to, text)?;
+        self.disk.admit_name()?;
+        self.put(to, &text, Existing::Keep)?;
+        self.settle(Operation::Create, to, || {
+            let _ = rustix::fs::unlinkat(&to.folder, &to.name, AtFlags::empty());
+        })
+    }
+
+    /// The content of a configuration file to be, if it is harmless.
+    fn examined(
+        &mut self,
+        operation: Operation,
+        to: &Spot,
+        text: Option<Vec<u8>>,
+    ) -> Result<Vec<u8>, Errno> {
+        let depth = self.depth_of(&to.folder)?;
+        if let Some(setting) = dangerous(text.as_deref(), depth) {
+            let rule = format!("configuration that can run programs: {setting}");
+            self.judged = None;
+            self.refuse(operation, to.path(), &rule);
+            return Err(GUARDED);
+        }
+        Ok(text.unwrap_or_default())
     }
 
     /// A Git directory that was made inside, or became one there.
@@ -141,9 +174,9 @@ impl Broker<'_> {
         Ok(known.and_then(depth).unwrap_or(0))
     }
 
-    fn put(&mut self, spot: &Spot, bytes: &[u8]) -> Result<(), Errno> {
+    fn put(&mut self, spot: &Spot, bytes: &[u8], existing: Existing) -> Result<(), Errno> {
         let before = spot.status()?;
-        put(&spot.folder, &spot.name, bytes)?;
+        put(&spot.folder, &spot.name, bytes, existing)?;
         self.disk.replaced(before.as_ref(), spot.status()?.as_ref());
         Ok(())
     }
@@ -173,7 +206,7 @@ impl Broker<'_> {
         if !is_work_tree_of_repository(spot)? {
             return Ok(None);
         }
-        self.put(spot, COMMON_FOLDER)?;
+        self.put(spot, COMMON_FOLDER, Existing::Replace)?;
         let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
         rustix::fs::open("/tmp", flags, Mode::from_raw_mode(0o600)).map(Some)
     }
@@ -229,8 +262,9 @@ fn rule_in_new_repository(operation: Operation, control: &Control<'_>) -> Option
         }
         "commondir" => (operation != Operation::Remove)
             .then_some("configuration of a new repository from elsewhere"),
-        // Git writes it beside and renames it, which is examined. Others write
-        // it in place, which is judged when the run is over.
+        // Git writes it beside and renames it, libgit2 links it, and both are
+        // examined. Others write it in place, which is judged when the run is
+        // over.
         _ => matches!(operation, Operation::Link | Operation::Bind)
             .then_some("configuration of a new repository from elsewhere"),
     }
@@ -249,7 +283,8 @@ fn examine(folder: &OwnedFd, depth: usize) -> Result<Option<String>, Errno> {
                 "repository whose {name} can run programs: {setting}"
             )));
         }
-        put(folder, OsStr::new(name), &text.unwrap_or_default())?;
+        let text = text.unwrap_or_default();
+        put(folder, OsStr::new(name), &text, Existing::Replace)?;
     }
     if may_exist(folder, Path::new("hooks")) && !has_only_samples(folder) {
         return Ok(Some("repository with live hooks".to_owned()));
@@ -263,7 +298,8 @@ fn examine(folder: &OwnedFd, depth: usize) -> Result<Option<String>, Errno> {
                 "repository with configuration from another folder".to_owned(),
             ));
         }
-        put(folder, OsStr::new("commondir"), COMMON_FOLDER)?;
+        let name = OsStr::new("commondir");
+        put(folder, name, COMMON_FOLDER, Existing::Replace)?;
     }
     Ok(None)
 }
@@ -303,8 +339,24 @@ fn dangerous(text: Option<&[u8]>, depth: usize) -> Option<String> {
     }
 }
 
-/// Puts a new file with this content in place of `name`.
-fn put(folder: &OwnedFd, name: &OsStr, bytes: &[u8]) -> Result<(), Errno> {
+/// The bytes of what a descriptor without access stands for, if that is a plain
+/// file of ordinary size.
+fn read_place(place: &OwnedFd) -> Result<Option<Vec<u8>>, Errno> {
+    let status = rustix::fs::fstat(place)?;
+    if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
+        return Ok(None);
+    }
+    let path = format!("/proc/self/fd/{}", place.as_raw_fd());
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => read_whole(&file),
+        Err(Errno::ACCESS) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Puts a new file with this content at `name`.
+fn put(folder: &OwnedFd, name: &OsStr, bytes: &[u8], existing: Existing) -> Result<(), Errno> {
     let mut fresh = name.to_os_string();
     fresh.push(".ringfence");
     let _ = rustix::fs::unlinkat(folder, &fresh, AtFlags::empty());
@@ -314,7 +366,13 @@ fn put(folder: &OwnedFd, name: &OsStr, bytes: &[u8]) -> Result<(), Errno> {
     while !rest.is_empty() {
         rest = &rest[rustix::io::write(&file, rest)?..];
     }
-    rustix::fs::renameat(folder, &fresh, folder, name)
+    let flags = match existing {
+        Existing::Replace => RenameFlags::empty(),
+        Existing::Keep => RenameFlags::NOREPLACE,
+    };
+    rustix::fs::renameat_with(folder, &fresh, folder, name, flags).inspect_err(|_| {
+        let _ = rustix::fs::unlinkat(folder, &fresh, AtFlags::empty());
+    })
 }
 
 /// The entries of a spot's path that may control what Git runs.

@@ -24,6 +24,8 @@ pub struct FileQuestion<'a> {
 
 /// What a run would make of `path`, which must be absolute. Makes nothing.
 pub fn explain_file(question: FileQuestion<'_>, path: &Path) -> Result<PathAnswer, PlanError> {
+    let setup = question.setup.as_ref();
+    let alias = setup.and_then(|setup| setup.alias(question.policy));
     let (given, _) = given_files(question.policy, question.setup);
     let explainer = PathExplainer::build(PathQuestion {
         policy: question.policy,
@@ -32,6 +34,7 @@ pub fn explain_file(question: FileQuestion<'_>, path: &Path) -> Result<PathAnswe
         untouchable: question.untouchable,
         environment: std::env::vars_os().collect(),
         given,
+        alias,
         trust: trust_plan(question.policy),
     })?;
     Ok(explainer.explain(path))

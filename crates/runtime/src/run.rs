@@ -225,6 +225,8 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
         &request.working_folder,
         &request.guard_folder,
     );
+    let setup = request.setup.as_ref();
+    let alias = setup.and_then(|setup| setup.alias(request.policy));
     let (given, certificates) = given_files(request.policy, request.setup);
     let plan = Plan::build(PlanRequest {
         policy: request.policy,
@@ -242,6 +244,7 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
         proxy_user: request.egress.proxy_user.clone(),
         trust: trust_plan(request.policy),
         given,
+        alias,
         certificates,
         cradle: &request.cradle,
         kept_home: kept_home.as_ref().map(HeldHome::path),

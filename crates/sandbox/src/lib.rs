@@ -37,9 +37,9 @@ pub use native::{Attendant, ObservationError, Running, SpawnError, spawn};
 pub use network::{Callers, Dialled, HTTP_PROXY_PORT, Inlets, SOCKS_PROXY_PORT};
 pub use observation::{Action, Observation, Observed, Outcome};
 pub use plan::{
-    Command, GivenFile, GuardAnswer, Intercept, Layer, LayerState, PRIVATE_FOLDERS, PathAccess,
-    PathAnswer, PathExplainer, PathQuestion, PathReason, Plan, PlanError, PlanRequest, ServedFrom,
-    Stream, Weaker,
+    Alias, Command, GivenFile, GuardAnswer, Intercept, Layer, LayerState, PRIVATE_FOLDERS,
+    PathAccess, PathAnswer, PathExplainer, PathQuestion, PathReason, Plan, PlanError, PlanRequest,
+    ServedFrom, Stream, Weaker,
 };
 pub use proxy::ProxyUser;
 pub use sweep::{SweepRecord, Sweeper, Swept};

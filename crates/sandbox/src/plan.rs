@@ -5,6 +5,7 @@
 //! Building a plan fails on whatever this machine or this version cannot
 //! enforce, unless the operator named the weaker form.
 
+mod alias;
 mod aside;
 mod drawing;
 mod entries;
@@ -31,6 +32,7 @@ use ringfence_policy::{AuditLevel, GuardMode, Policy, Resolved};
 use rustix::termios::Winsize;
 use serde::{Deserialize, Serialize};
 
+pub use self::alias::Alias;
 use self::aside::Aside;
 use self::drawing::{Drawing, DrawingRequest};
 pub use self::error::PlanError;
@@ -143,6 +145,8 @@ pub struct PlanRequest<'a> {
     pub trust: Option<TrustPlan>,
     /// Files for the sandbox's own folder, `/run/ringfence`.
     pub given: Vec<GivenFile>,
+    /// A name that the host does not have.
+    pub alias: Option<Alias>,
     /// Variables that name files of certificates among them, unless an
     /// authority of its own is trusted.
     pub certificates: Vec<(&'static str, String)>,
@@ -259,6 +263,7 @@ impl Plan {
             missing: Missing::Make,
             kept_home: request.kept_home,
             given: request.given,
+            alias: request.alias,
             trust,
             network: &network,
             ids: &ids,
@@ -574,7 +579,7 @@ fn proxy_variables(
     }
     let mut variables = proxy::variables(user);
     if is_hopeless {
-        variables.extend(proxy::variables_of_hopeless());
+        proxy::tell_hopeless(&mut variables);
     }
     variables
 }

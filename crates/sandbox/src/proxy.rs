@@ -6,6 +6,7 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::network::{HTTP_PROXY_PORT, SOCKS_PROXY_PORT};
+use crate::trust::JAVA_OPTIONS;
 
 /// What clients of the proxies show.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -87,16 +88,18 @@ pub(crate) fn variables(user: ProxyUser) -> Vec<(&'static str, String)> {
             ("CLOUDSDK_PROXY_USERNAME", name),
             ("CLOUDSDK_PROXY_PASSWORD", password),
         ]),
-        ProxyUser::None => variables.push(("JAVA_TOOL_OPTIONS", java_options())),
+        ProxyUser::None => variables.push((JAVA_OPTIONS, java_options())),
     }
     variables
 }
 
-/// For clients that ask again whatever the answer was.
-pub(crate) fn variables_of_hopeless() -> impl Iterator<Item = (&'static str, String)> {
-    NO_SECOND_TRY
-        .into_iter()
-        .map(|(name, value)| (name, value.to_owned()))
+/// Where nothing can ever be allowed: for clients that ask again whatever the
+/// answer was. A Java virtual machine prints its options each time it starts,
+/// and is refused without them just as well.
+pub(crate) fn tell_hopeless(variables: &mut Vec<(&'static str, String)>) {
+    variables.retain(|(name, _)| *name != JAVA_OPTIONS);
+    let more = NO_SECOND_TRY.map(|(name, value)| (name, value.to_owned()));
+    variables.extend(more);
 }
 
 fn java_options() -> String {
@@ -114,6 +117,16 @@ mod tests {
     fn value(user: ProxyUser, name: &str) -> Option<String> {
         let found = variables(user).into_iter().find(|(own, _)| *own == name);
         found.map(|(_, value)| value)
+    }
+
+    #[test]
+    fn java_is_told_nothing_where_there_is_no_hope() {
+        let mut told = variables(ProxyUser::None);
+        let has = |told: &[(&str, String)], name| told.iter().any(|(own, _)| *own == name);
+        assert!(has(&told, JAVA_OPTIONS) && !has(&told, "PIP_RETRIES"));
+        tell_hopeless(&mut told);
+        assert!(!has(&told, JAVA_OPTIONS) && has(&told, "PIP_RETRIES"));
+        assert!(has(&told, "HTTPS_PROXY"));
     }
 
     #[test]

@@ -116,7 +116,7 @@ const INSTEAD: [&str; 14] = [
 const FOLDER_INSTEAD: &str = "SSL_CERT_DIR";
 /// Variables whose file is read as well.
 const AS_WELL: [&str; 2] = ["NODE_EXTRA_CA_CERTS", "DENO_CERT"];
-const JAVA_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
+pub(crate) const JAVA_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
 /// The variables that name a file of certificates, and whether it is read beside the usual one.
 pub fn certificate_variables() -> impl Iterator<Item = (&'static str, Certificates)> {

@@ -130,6 +130,8 @@ pub(crate) enum Content {
     Shown(Place),
     /// What the view shows there so far, but read-only.
     Frozen,
+    /// A folder of the host made anew, which cannot be changed.
+    Gathered(Gathered),
     /// Nothing: an empty folder or an unreadable file.
     Hidden { is_folder: bool },
     /// The home directory under a layer of the sandbox's own.
@@ -144,6 +146,15 @@ pub(crate) enum Content {
     Replaced(usize),
     /// A late file instead of one of the host, which must not be seen.
     Masked(usize),
+}
+
+/// What is in a folder that is made anew.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Gathered {
+    /// Names of what the view shows there so far, which it shows again.
+    pub(crate) kept: Vec<OsString>,
+    /// Names of links, with what they lead to.
+    pub(crate) links: Vec<(OsString, PathBuf)>,
 }
 
 /// A layer over the home directory that takes all changes.

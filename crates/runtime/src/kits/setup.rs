@@ -13,7 +13,7 @@ use std::path::Path;
 use ringfence_policy::{
     Existing, KitPath, KitRoot, Layer, LayerKind, Origin, PathRule, Policy, Resolved, Sourced,
 };
-use ringfence_sandbox::GivenFile;
+use ringfence_sandbox::{Alias, GivenFile};
 
 use super::error::KitError;
 use super::load::LoadedKit;
@@ -21,6 +21,8 @@ use super::script::{Script, Target};
 
 /// The home folder inside, where kits have one.
 const PRIVATE_HOME: &str = "/tmp/ringfence-home";
+/// Where kits take it to be.
+const KNOWN_HOME: &str = "/home/agent";
 /// The sandbox's own folder.
 const OWN_FOLDER: &str = "/run/ringfence";
 /// Where the kits' parts are in it.
@@ -71,6 +73,16 @@ impl KitSetup {
         let mut layer = Layer::empty(origin);
         layer.environment.set.insert("HOME".to_owned(), home);
         self.has_home.then_some(layer)
+    }
+
+    /// The name that kits have for the home folder, where the run has one of its
+    /// own.
+    pub fn alias(&self, policy: &Resolved<Policy>) -> Option<Alias> {
+        let home = policy.environment().set.get("HOME")?;
+        self.has_home.then(|| Alias {
+            path: KNOWN_HOME.into(),
+            target: home.value.clone().into(),
+        })
     }
 
     /// Refuses a policy under which files of a kit would be left on the host.

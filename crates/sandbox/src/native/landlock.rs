@@ -190,7 +190,7 @@ fn access(of: u8) -> Option<FsAccess> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::Place;
+    use crate::view::{Gathered, Place};
 
     #[test]
     fn rules_are_read_as_they_were_written() {
@@ -220,7 +220,12 @@ mod tests {
             path: path.into(),
             content: Content::Shown(lib.clone()),
         });
-        let view = View::new(Base::Host, scratch.into_iter().chain(shown).collect());
+        let anew = [Overlay {
+            path: "/srv".into(),
+            content: Content::Gathered(Gathered::default()),
+        }];
+        let overlays = scratch.into_iter().chain(shown).chain(anew);
+        let view = View::new(Base::Host, overlays.collect());
         let same = SameOutside::of(&view);
         let reach = |path: &str| same.reach(Path::new(path));
         for path in ["/", "/etc", "/etc/passwd", "/usr", "/tmpfiles"] {
@@ -236,6 +241,8 @@ mod tests {
             "/var/lib/id",
             "/var/lib/other/id",
             "/etc/group",
+            "/srv",
+            "/srv/a",
             "/dev/shm",
             "/proc",
         ] {

@@ -17,7 +17,7 @@ use super::failure::{During, Failure};
 use super::home::{self, HomeState};
 use super::late::GivenFiles;
 use super::scratch::Scratch;
-use crate::view::{Base, Content, FileId, Overlay, Place, Use, View};
+use crate::view::{Base, Content, FileId, Gathered, Overlay, Place, Use, View};
 use crate::wire::{Order, Step};
 
 /// Device nodes that every sandbox has.
@@ -336,6 +336,9 @@ impl Root {
             // It is laid by itself.
             (Content::Home(_), _) => return Ok(None),
             (Content::Frozen, _) => return self.freeze(path).map(|()| None),
+            (Content::Gathered(gathered), _) => {
+                return self.gather(path, gathered, scratch).map(Some);
+            }
             (Content::Hidden { is_folder: true }, _) if holds_others() => {
                 return self.hide_folder(path, scratch).map(Some);
             }
@@ -429,6 +432,42 @@ impl Root {
         let point = self.mount_point(path, true)?;
         sys::attach(tree.as_fd(), point.as_fd()).at(Step::AttachMount, path)?;
         Ok(tree)
+    }
+
+    /// Covers a folder with a new one that shows the same entries, and links.
+    fn gather(
+        &self,
+        path: &Path,
+        gathered: &Gathered,
+        scratch: &Scratch,
+    ) -> Result<OwnedFd, Failure> {
+        let mut kept = Vec::new();
+        for name in &gathered.kept {
+            let path = path.join(name);
+            let opened = match self.open(&path) {
+                // It is gone, or out of reach.
+                Err(Errno::NOENT | Errno::ACCESS) => continue,
+                other => other.at(Step::OpenPlace, &path)?,
+            };
+            let status = rustix::fs::fstat(&opened).at(Step::OpenPlace, &path)?;
+            let is_folder = match FileType::from_raw_mode(status.st_mode) {
+                FileType::Directory => true,
+                FileType::RegularFile => false,
+                // Put in its place meanwhile.
+                _ => continue,
+            };
+            let tree = sys::clone_tree(opened.as_fd(), true).at(Step::CloneMount, &path)?;
+            kept.push((path, is_folder, tree));
+        }
+        let folder = self.hide_folder(path, scratch)?;
+        for (path, is_folder, tree) in kept {
+            let point = self.mount_point(&path, is_folder)?;
+            sys::attach(tree.as_fd(), point.as_fd()).at(Step::AttachMount, &path)?;
+        }
+        for (name, target) in &gathered.links {
+            rustix::fs::symlinkat(target, &folder, name).at(Step::AttachMount, path)?;
+        }
+        Ok(folder)
     }
 
     fn attach_devices(

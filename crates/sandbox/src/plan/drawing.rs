@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ringfence_policy::{Policy, Resolved};
 
+use super::alias::{self, Alias};
 use super::error::PlanError;
 use super::files::{self, Files, Missing};
 use super::home::{self, HomeGrants};
@@ -31,6 +32,7 @@ pub(super) struct DrawingRequest<'a> {
     pub(super) missing: Missing,
     pub(super) kept_home: Option<&'a Path>,
     pub(super) given: Vec<GivenFile>,
+    pub(super) alias: Option<Alias>,
     pub(super) trust: Option<TrustPlan>,
     pub(super) network: &'a NetworkPlan,
     pub(super) ids: &'a Ids,
@@ -75,6 +77,11 @@ impl Drawing {
             .iter()
             .map(|overlay| overlay.path.clone())
             .collect();
+        // No rule is about it, so it is not among what was made.
+        let gathered = request.alias.as_ref();
+        let gathered =
+            gathered.and_then(|alias| alias::overlay(alias, &files, request.host, request.mounts));
+        overlays.extend(gathered);
         overlays.extend(home);
         let view = layout::view(&files, ids, request.host, request.mounts, overlays)?;
         Ok(Self {

@@ -13,6 +13,7 @@ use ringfence_policy::{
 };
 
 pub use self::answer::{GuardAnswer, PathAccess, PathAnswer, PathReason};
+use super::alias::Alias;
 use super::drawing::{Drawing, DrawingRequest};
 use super::error::PlanError;
 use super::files::{Missing, absolute};
@@ -44,6 +45,8 @@ pub struct PathQuestion<'a> {
     pub environment: Vec<(OsString, OsString)>,
     /// Files for the sandbox's own folder.
     pub given: Vec<GivenFile>,
+    /// A name that the host does not have.
+    pub alias: Option<Alias>,
     /// Asks for an authority of its own that programs inside trust.
     pub trust: Option<TrustPlan>,
 }
@@ -100,6 +103,7 @@ impl<'a> PathExplainer<'a> {
             missing: Missing::Note,
             kept_home: None,
             given: question.given,
+            alias: question.alias,
             trust: question.trust.filter(|_| network.is_intercepted()),
             network: &network,
             ids: &ids,
@@ -118,7 +122,7 @@ impl<'a> PathExplainer<'a> {
     /// What a run would make of `path`, which must be absolute.
     pub fn explain(&self, path: &Path) -> PathAnswer {
         let named = name_of(path);
-        let real = absolute(path);
+        let real = self.behind_link(absolute(path));
         let status = std::fs::symlink_metadata(&named).ok();
         let mut answer = PathAnswer {
             leads_to: (real != named).then(|| real.clone()),
@@ -151,6 +155,25 @@ impl<'a> PathExplainer<'a> {
         answer
     }
 
+    /// Where a path leads inside, if that is by a link that the host does not have.
+    fn behind_link(&self, path: PathBuf) -> PathBuf {
+        let overlays = self.drawing.view.overlays.iter();
+        let mut links = overlays.flat_map(|overlay| match &overlay.content {
+            Content::Gathered(gathered) => gathered
+                .links
+                .iter()
+                .filter(|(_, target)| target.is_absolute())
+                .map(|(name, target)| (overlay.path.join(name), target))
+                .collect(),
+            _ => Vec::new(),
+        });
+        let led = links.find_map(|(link, target)| {
+            let below = path.strip_prefix(link).ok()?;
+            Some(target.join(below).components().collect())
+        });
+        led.unwrap_or(path)
+    }
+
     /// What is mounted last of all that covers the path shows; what is frozen shows what was there.
     fn standing(&self, real: &Path) -> Standing<'_> {
         let own = OWN_MOUNTS.iter().rev();
@@ -165,7 +188,7 @@ impl<'a> PathExplainer<'a> {
         let overlays = view.overlays.iter().enumerate().rev();
         let mut covering = overlays.filter(|(_, overlay)| is_within(real, &overlay.path));
         let laid = covering.find(|(index, overlay)| {
-            overlay.content != Content::Frozen && !view.is_left_out(*index, layered)
+            !shows_what_was_there(overlay) && !view.is_left_out(*index, layered)
         });
         let laid = laid.map(|(_, overlay)| overlay);
         let unmade = &self.drawing.files.unmade;
@@ -224,8 +247,8 @@ impl<'a> PathExplainer<'a> {
                 answer.access = PathAccess::Replaced;
                 answer.reason = PathReason::MadeForSandbox;
             }
-            // It is never what shows.
-            Content::Frozen => {}
+            // They are never what shows.
+            Content::Frozen | Content::Gathered(_) => {}
         }
     }
 
@@ -451,6 +474,10 @@ impl Guarded {
             source: None,
         }
     }
+}
+
+fn shows_what_was_there(overlay: &Overlay) -> bool {
+    matches!(overlay.content, Content::Frozen | Content::Gathered(_))
 }
 
 /// The path without links but for the last component.

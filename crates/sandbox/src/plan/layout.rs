@@ -127,7 +127,7 @@ const FOREIGN_TYPES: [&str; 12] = [
 ];
 
 /// Where such file systems are mounted, but for what is replaced anyway.
-fn foreign_mounts(files: &Files, mounts: &MountTable) -> Vec<PathBuf> {
+pub(super) fn foreign_mounts(files: &Files, mounts: &MountTable) -> Vec<PathBuf> {
     if files.scope == ReadScope::System {
         return Vec::new();
     }

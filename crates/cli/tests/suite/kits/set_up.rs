@@ -1,5 +1,7 @@
 //! What kits bring is set up inside, before the command.
 
+use std::path::Path;
+
 use super::{Place, fails_with};
 
 #[test]
@@ -49,6 +51,53 @@ fn g4_the_hosts_home_is_not_touched() {
     let outcome = outcome.expect_code(0);
     assert_eq!(outcome.stdout, ".bashrc\nx\n/tmp/ringfence-home\n");
     assert_eq!(std::fs::read_dir(&home).expect("a listing").count(), 0);
+}
+
+/// Where kits take the home to be. A host that has it keeps its own.
+const KNOWN_HOME: &str = "/home/agent";
+
+#[test]
+fn g11_the_home_is_also_where_kits_take_it_to_be() {
+    if Path::new(KNOWN_HOME).exists() {
+        return;
+    }
+    let place = Place::with_lines(
+        "setup:
+  install: [{command: 'mkdir -p /home/agent/bin && echo made > /home/agent/bin/x'}]
+  files: [{path: /home/agent/.forgerc, content: 'own '}]",
+    );
+    let script = "cat /home/agent/.forgerc ~/bin/x && cd /home/agent && echo more > y && cat ~/y";
+    let narrow = ["--profile", "restrictive", "--weaker", "limits", "--quiet"];
+    for options in [&narrow[4..], &narrow] {
+        let outcome = place.inside(options, script).expect_code(0);
+        assert_eq!(outcome.stdout, "own made\nmore\n", "{options:?}");
+    }
+    assert!(!Path::new(KNOWN_HOME).exists());
+}
+
+#[test]
+fn g4_the_folder_of_homes_has_only_that_name_more() {
+    if Path::new(KNOWN_HOME).exists() {
+        return;
+    }
+    let place = Place::with_lines("setup: {install: [{command: 'true'}]}");
+    let entries = std::fs::read_dir("/home").expect("a listing");
+    let names = entries.map(|entry| entry.expect("an entry").file_name());
+    let mut names: Vec<_> = names
+        .map(|name| name.into_string().expect("a name"))
+        .collect();
+    names.push("agent".to_owned());
+    names.sort();
+    let outcome = place.inside(&["--quiet"], "ls -A /home | LC_ALL=C sort");
+    let listed = outcome.expect_code(0).stdout;
+    assert_eq!(listed.lines().collect::<Vec<_>>(), names);
+    // It cannot be changed, and what is not of a kit has none.
+    let script = "for change in 'touch /home/x' 'mkdir /home/x' 'ln -s / /home/x' 'rm /home/agent' \
+                  'mv /home/agent /home/x' 'chmod 777 /home'; do $change 2>/dev/null && echo $change; done; true";
+    let outcome = place.inside(&["--quiet"], script).expect_code(0);
+    assert_eq!(outcome.stdout, "");
+    let words = ["run", "--quiet", "--", "test", "-L", KNOWN_HOME];
+    place.program().args(words).run().expect_code(1);
 }
 
 #[test]

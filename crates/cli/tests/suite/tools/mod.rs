@@ -161,7 +161,8 @@ tools! {
         // Java takes the home from the user database, which the test cannot change.
         typed: "
             ringfence run -- mvn -o -Duser.home=$HOME package
-            ringfence run -- java -cp target/hello-1.0.jar Hello",
+            ringfence run -- java -cp target/hello-1.0.jar Hello 2> said
+            test ! -s said",
         prints: "42\n",
         ..PLAIN
     };

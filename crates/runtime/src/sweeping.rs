@@ -255,7 +255,7 @@ mod tests {
         let path = folder.path();
         let gone = r#"{"supervisor": 0, "record": {"version": 1, "roots": [{"Unix": [47, 46, 120]}],
             "names": [], "gitHooks": true, "gitConfig": true, "since": 0, "there": [],
-            "ledTo": [], "links": [], "userHooks": []}}"#;
+            "ledTo": [], "links": [], "relativeHooks": []}}"#;
         let minutes = Duration::from_mins;
         let cases = [
             ("young", "", minutes(0), true),

@@ -87,17 +87,25 @@ pub(crate) fn dangerous_setting(text: &str, depth: usize) -> Option<String> {
 
 /// The first setting by which `new` differs from `old`, the configuration of a
 /// repository that was there before, in more than harmless ones. A remote that
-/// was there keeps its addresses: what is pushed would go elsewhere.
+/// was there keeps its addresses, and a branch its remote: what is pushed would
+/// go elsewhere.
 pub(crate) fn dangerous_change(old: &str, new: &str) -> Option<String> {
     let (old, new) = match (settings(old), settings(new)) {
         (Ok(old), Ok(new)) => (old, new),
         (Err(line), _) | (_, Err(line)) => return Some(line),
     };
     let known: Vec<_> = old.iter().map(Setting::place).collect();
+    // A branch may go, and its settings with it.
+    let is_elsewhere = |setting: &&Setting<'_>| {
+        setting.is_remote_of_branch() && known.contains(&setting.place()) && !old.contains(*setting)
+    };
+    if let Some(setting) = new.iter().find(is_elsewhere) {
+        return Some(setting.name());
+    }
     let is_fixed = |setting: &&Setting<'_>| {
         !setting.is_harmless()
             || setting.is_push_target()
-            || (setting.is_address() && known.contains(&setting.place()))
+            || (setting.is_destination() && known.contains(&setting.place()))
     };
     let before: Vec<_> = old.iter().filter(is_fixed).collect();
     let after: Vec<_> = new.iter().filter(is_fixed).collect();
@@ -182,6 +190,34 @@ pub(crate) fn gitfile_target(content: &[u8]) -> Option<&OsStr> {
     (!target.is_empty()).then(|| OsStr::from_bytes(target))
 }
 
+/// A line as Git reads a path from it: without its end, and nothing else.
+pub(crate) fn without_line_end(line: &str) -> &str {
+    line.trim_end_matches(['\r', '\n'])
+}
+
+/// Whether a file of this name, in a directory of hooks, may be one. Every hook
+/// that Git knows is called so.
+pub(crate) fn is_hook_name(name: &OsStr) -> bool {
+    const BEGINNINGS: [&str; 12] = [
+        "applypatch-",
+        "commit-",
+        "fsmonitor-",
+        "p4-",
+        "post-",
+        "pre-",
+        "prepare-",
+        "proc-",
+        "push-",
+        "reference-",
+        "sendemail-",
+        "update",
+    ];
+    let name = name.to_string_lossy();
+    BEGINNINGS
+        .iter()
+        .any(|beginning| name.starts_with(beginning))
+}
+
 /// The text of a plain file of ordinary size; `None` for anything else.
 pub(crate) fn read_text(directory: impl AsFd, name: &OsStr) -> Result<Option<String>, Errno> {
     let bytes = read_plain(directory, name)?;
@@ -249,6 +285,8 @@ impl Setting<'_> {
         let above = above.count();
         let mut below = self.value.split('/').skip(above).peekable();
         self.is_work_tree()
+            // Git would read another path than we do.
+            && !self.value.contains(['"', '\\', '#', ';'])
             && (1..=depth).contains(&above)
             && below.peek().is_some()
             && below.all(|part| !matches!(part, "" | "." | "..") && !part.starts_with(['~', '"']))
@@ -259,10 +297,17 @@ impl Setting<'_> {
         (&self.section, self.subsection)
     }
 
-    /// Where something is fetched from or pushed to.
-    fn is_address(&self) -> bool {
-        matches!(self.section.as_str(), "remote" | "submodule")
-            && matches!(self.key.as_str(), "url" | "pushurl")
+    /// Where something is fetched from or pushed to, and what is pushed.
+    fn is_destination(&self) -> bool {
+        matches!(
+            (self.section.as_str(), self.key.as_str()),
+            ("remote" | "submodule", "url" | "pushurl") | ("remote", "push" | "mirror")
+        )
+    }
+
+    /// Which remote a branch belongs to.
+    fn is_remote_of_branch(&self) -> bool {
+        (self.section.as_str(), self.key.as_str()) == ("branch", "remote")
     }
 
     /// Which remote is pushed to when nothing is said.
@@ -468,6 +513,38 @@ fn is_remote_name(value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn g4_a_work_tree_that_git_reads_otherwise_is_dangerous() {
+        let config = |tree: &str| format!("[core]\n\tworktree = {tree}\n");
+        assert_eq!(dangerous_setting(&config("../../../sub"), 3), None);
+        for tree in [
+            "../.\".\"/x",
+            "../l ;c",
+            "../l #c",
+            "../a\\\\b",
+            "../../../../x",
+        ] {
+            assert!(dangerous_setting(&config(tree), 3).is_some(), "{tree}");
+        }
+    }
+
+    #[test]
+    fn g4_what_is_pushed_stays_where_it_was_sent() {
+        let old =
+            "[remote \"o\"]\n\turl = https://git.example.org/o\n[branch \"main\"]\n\tremote = o\n";
+        let with = |more: &str| dangerous_change(old, &format!("{old}{more}"));
+        for more in [
+            "[branch \"main\"]\n\tremote = e\n",
+            "[remote \"o\"]\n\tmirror = true\n",
+            "[remote \"o\"]\n\tpush = +refs/heads/x:refs/heads/main\n",
+        ] {
+            assert!(with(more).is_some(), "{more}");
+        }
+        let harmless =
+            "[remote \"e\"]\n\turl = https://git.example.org/e\n[branch \"b\"]\n\tremote = e\n";
+        assert_eq!(with(harmless), None);
+    }
 
     #[test]
     fn what_git_itself_writes_is_harmless() {

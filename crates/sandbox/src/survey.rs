@@ -13,8 +13,9 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 pub(crate) use self::looking::{Looked, open_directory, open_root};
+pub(crate) use self::repository::looks_like_one;
 pub(crate) use self::user::UserGit;
-pub(crate) use self::walk::{Entry, list};
+pub(crate) use self::walk::{Entry, list, real};
 use crate::guard::Guard;
 use crate::view::FileId;
 
@@ -44,9 +45,11 @@ pub(crate) struct Survey {
     pub(crate) configurations: Vec<PathBuf>,
     /// The directories, but for those below dependencies and in Git directories.
     pub(crate) directories: HashMap<PathBuf, FileId>,
-    /// Directories of hooks that the user's own configuration has Git seek in
-    /// every work tree.
-    pub(crate) user_hooks: Vec<PathBuf>,
+    /// Directories that look like one, to Git or to us.
+    pub(crate) alike: HashSet<FileId>,
+    /// Directories of hooks that configuration has Git seek in every work tree
+    /// that it holds for.
+    pub(crate) relative_hooks: Vec<PathBuf>,
     /// Whether that is all there is.
     pub(crate) is_complete: bool,
 }

@@ -23,7 +23,7 @@ use self::baseline::Baseline;
 pub use self::baseline::SweepRecord;
 use self::moving::Quarantine;
 use crate::guard::{Guard, is_dependency};
-use crate::survey::{Entry, Looked, list, open_directory, open_root};
+use crate::survey::{Entry, Looked, list, looks_like_one, open_directory, open_root};
 use crate::within::is_within;
 
 /// The deepest that is looked.
@@ -31,6 +31,8 @@ const DEEPEST: usize = 200;
 /// The most entries of one directory.
 const MOST_ENTRIES: usize = 2_000_000;
 
+/// The rule about hooks and configuration that are not in a Git directory.
+const TOLD_TO_LOOK: &str = "place that Git is told to look at";
 /// The rule about what could not be looked at.
 const UNSEEN: &str = "directory that cannot be looked into";
 
@@ -56,7 +58,7 @@ pub struct Sweeper {
 impl Sweeper {
     /// For a run that begins now, with what was surveyed before it.
     pub(crate) fn new(guard: Arc<Guard>) -> Self {
-        let baseline = Baseline::of(guard.survey());
+        let baseline = Baseline::of(guard.survey(), guard.roots());
         Self { guard, baseline }
     }
 
@@ -94,7 +96,11 @@ impl Sweeper {
                 .any(|other| other != root && is_within(root, other));
             match open_root(root) {
                 _ if is_inner => {}
-                Ok(mut directory) => sweep.walk(&mut directory, root, Around::default()),
+                Ok(mut directory) => {
+                    if sweep.walk(&mut directory, root, Around::default()).is_err() {
+                        sweep.tell(root, UNSEEN, None);
+                    }
+                }
                 // A single writable file has no names in it.
                 Err(Errno::NOTDIR) if is_file(root) => {}
                 Err(_) => sweep.tell(root, UNSEEN, None),
@@ -125,15 +131,13 @@ fn is_file(path: &Path) -> bool {
 }
 
 impl Sweep<'_> {
-    fn walk(&mut self, directory: &mut Looked, path: &Path, around: Around) {
+    /// An error for one that cannot be listed.
+    fn walk(&mut self, directory: &mut Looked, path: &Path, around: Around) -> Result<(), Errno> {
         if self.quarantine.is_around(path) {
-            return;
+            return Ok(());
         }
-        let Ok(entries) = list(directory.as_fd(), MOST_ENTRIES) else {
-            self.tell(path, UNSEEN, None);
-            return;
-        };
-        let is_repository = repository::looks_like_one(path, &entries);
+        let entries = list(directory.as_fd(), MOST_ENTRIES)?;
+        let is_repository = looks_like_one(path, &entries);
         if is_repository && self.guard.guards_git() {
             self.judge_repository(directory, path, &entries);
         }
@@ -146,8 +150,11 @@ impl Sweep<'_> {
             }
             if entry.name.as_bytes().eq_ignore_ascii_case(b".git") {
                 self.judge_git_entry(directory, path, entry);
+                self.judge_hooks_of_tree(path);
             }
-            if entry.kind == FileType::Directory {
+            if entry.kind == FileType::Directory
+                && !self.baseline.was_frozen(&*directory, path, &entry.name)
+            {
                 let around = Around {
                     depth: around.depth + 1,
                     is_dependency: around.is_dependency || is_dependency(entry.name.as_bytes()),
@@ -155,18 +162,22 @@ impl Sweep<'_> {
                 self.enter(directory, path, entry, around);
             }
         }
+        Ok(())
     }
 
     /// Looks into a directory. One that cannot be looked into is taken away, if
     /// the run made it.
     fn enter(&mut self, directory: &mut Looked, path: &Path, entry: &Entry, around: Around) {
         let inner = open_directory(directory.as_fd(), &entry.name);
-        match inner {
-            Ok(mut inner) if around.depth <= DEEPEST => {
-                self.walk(&mut inner, &path.join(&entry.name), around);
+        let looked = inner.and_then(|mut inner| {
+            if around.depth > DEEPEST {
+                return Err(Errno::NAMETOOLONG);
             }
-            // Of somebody else's, who lets nobody look, or gone.
-            Err(Errno::PERM | Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+            self.walk(&mut inner, &path.join(&entry.name), around)
+        });
+        match looked {
+            // Seen; of somebody else's, who lets nobody look; or gone.
+            Ok(()) | Err(Errno::PERM | Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
             _ if self.baseline.had_entry(&*directory, path, &entry.name) => {
                 self.tell(&path.join(&entry.name), UNSEEN, None);
             }
@@ -275,20 +286,37 @@ impl Sweep<'_> {
     /// configuration, lead.
     fn take_what_was_led_to(&mut self) {
         for place in self.baseline.led_to() {
-            let parent = place.parent().zip(place.file_name());
-            if let Some((parent, name)) = parent
-                && let Ok(mut directory) = open_root(parent)
-                && let Some(entry) = entry_of(&directory, name)
-                && !self.baseline.is_in_place(&directory, parent, name)
+            if let Some((mut directory, parent, entry)) = self.reach(place)
+                && !self.baseline.is_in_place(&directory, &parent, &entry.name)
             {
-                self.take_away(
-                    &mut directory,
-                    parent,
-                    &entry,
-                    "place that Git is told to look at",
-                );
+                self.take_away(&mut directory, &parent, &entry, TOLD_TO_LOOK);
             }
         }
+    }
+
+    /// What is at a path in a writable root. A link on the way there that the run
+    /// made is taken away, and so leads nowhere.
+    fn reach(&mut self, place: &Path) -> Option<(Looked, PathBuf, Entry)> {
+        let mut roots = self.guard.roots().iter();
+        let from = roots.find(|root| place.starts_with(root))?;
+        let mut names = place.strip_prefix(from).ok()?.iter().peekable();
+        let mut directory = open_root(from).ok()?;
+        let mut path = from.clone();
+        while let Some(name) = names.next() {
+            let entry = entry_of(&directory, name)?;
+            if names.peek().is_none() {
+                return Some((directory, path, entry));
+            }
+            if entry.kind == FileType::Symlink {
+                if !self.baseline.had_entry(&directory, &path, name) {
+                    self.take_away(&mut directory, &path, &entry, TOLD_TO_LOOK);
+                }
+                return None;
+            }
+            directory = open_directory(directory.as_fd(), name).ok()?;
+            path.push(name);
+        }
+        None
     }
 
     /// Links in place of protected names could be removed, as nothing can be

@@ -320,28 +320,55 @@ const LEFT_BEHIND: &[(&str, &str, &str)] = &[
         "git init -q .; CONFIG > .git/config; chmod 0555 .git",
         ".",
     ),
+    // Configuration that is older than what makes it one.
+    (
+        "mkdir gx && CONFIG > gx/config",
+        "mkdir gx/objects gx/refs; echo 'ref: refs/heads/main' > gx/HEAD; echo 'gitdir: gx' > .git",
+        ".",
+    ),
+    // Names that cannot be made longer, too deep to be looked at.
+    (
+        "true",
+        "l=$(head -c 255 /dev/zero | tr '\\0' L); d=$(printf 'd/%.0s' $(seq 200))$l; \
+         mkdir -p $d/objects $d/refs; echo 'ref: refs/heads/main' > $d/HEAD; CONFIG > $d/config; \
+         echo \"gitdir: $d\" > .git",
+        ".",
+    ),
+    // Git takes the space at the end of a path for a part of it.
+    (
+        "git init -q r && mkdir e && CONFIG > e/config",
+        "cd r && git -c user.name=a -c user.email=a@example.org commit -q --allow-empty -m x && \
+         git worktree add -q ../w && mkdir ../e/objects ../e/refs && ln -s ../../../e '.git/worktrees/.. ' && \
+         printf '../.. \\n' | dd of=.git/worktrees/w/commondir conv=nocreat,notrunc status=none",
+        "w",
+    ),
 ];
 
 #[test]
 fn g4_no_repository_that_runs_programs_is_left_behind() {
     for (prepare, attack, place) in LEFT_BEHIND {
-        let planted = |arena: &Arena| {
+        let planted = |arena: &Arena, script: &str| {
             let ran = arena.folder.join("ran").display().to_string();
             let config = format!(
                 r#"printf '[core]\n\trepositoryformatversion = 0\n\tfsmonitor = "touch {ran}; false"\n'"#
             );
-            attack.replace("CONFIG", &config)
+            script.replace("CONFIG", &config)
+        };
+        let prepared = || {
+            let arena = Arena::new();
+            arena.outside(&planted(&arena, prepare)).expect_code(0);
+            arena
         };
         let used = |arena: &Arena| {
             arena.outside(&format!("chmod -R u+rwX . ; git -C {place} status; true"));
             arena.folder.has("ran")
         };
-        let outside = Arena::prepared(prepare);
-        outside.outside(&planted(&outside));
+        let outside = prepared();
+        outside.outside(&planted(&outside, attack));
         assert!(used(&outside), "`{attack}` has no effect outside");
         for guard in ["live", "sweep"] {
-            let arena = Arena::prepared(prepare);
-            let outcome = arena.inside_with(&["--guard", guard], &planted(&arena));
+            let arena = prepared();
+            let outcome = arena.inside_with(&["--guard", guard], &planted(&arena, attack));
             assert!(!used(&arena), "{guard}: `{attack}`\n{}", outcome.stderr);
         }
     }

@@ -14,6 +14,8 @@ struct Case {
     attack: &'static str,
     /// Where the user makes a commit afterwards.
     tree: &'static str,
+    /// The working directory, all that can be written.
+    at: &'static str,
 }
 
 const CASES: &[Case] = &[
@@ -22,18 +24,21 @@ const CASES: &[Case] = &[
         prepare: "git init -q . && git config core.hooksPath tools && mkdir tools",
         attack: "PLANT tools",
         tree: ".",
+        at: ".",
     },
     Case {
         what: "a directory that is not there",
         prepare: "git init -q . && git config core.hooksPath tools/hooks",
         attack: "PLANT tools/hooks",
         tree: ".",
+        at: ".",
     },
     Case {
         what: "the directory around it moved",
         prepare: "git init -q . && git config core.hooksPath tools/hooks && mkdir -p tools/hooks",
         attack: "mv tools away; PLANT tools/hooks",
         tree: ".",
+        at: ".",
     },
     Case {
         what: "in a directory of dependencies, which is moved",
@@ -41,6 +46,7 @@ const CASES: &[Case] = &[
                   mkdir -p node_modules/a/hooks",
         attack: "mv node_modules/a node_modules/b; PLANT node_modules/a/hooks",
         tree: ".",
+        at: ".",
     },
     Case {
         what: "a work tree that was added",
@@ -48,6 +54,7 @@ const CASES: &[Case] = &[
                   COMMIT && git config core.hooksPath tools && git worktree add -q ../other",
         attack: "PLANT other/tools",
         tree: "other",
+        at: ".",
     },
     Case {
         what: "another file that leads to the same repository",
@@ -55,6 +62,7 @@ const CASES: &[Case] = &[
                   echo 'gitdir: ../main/.git' > other/.git",
         attack: "PLANT other/tools",
         tree: "other",
+        at: ".",
     },
     Case {
         what: "a submodule",
@@ -63,6 +71,7 @@ const CASES: &[Case] = &[
                   git -C sub config core.hooksPath tools && mkdir sub/tools",
         attack: "PLANT own/sub/tools",
         tree: "own/sub",
+        at: ".",
     },
     Case {
         what: "configuration that is a link, included",
@@ -70,18 +79,71 @@ const CASES: &[Case] = &[
                   ln -s ours shared && git config include.path ../shared",
         attack: "PLANT tools",
         tree: ".",
+        at: ".",
     },
     Case {
         what: "the user's own configuration",
         prepare: "git init -q . && mkdir tools && git config --global core.hooksPath tools",
         attack: "PLANT tools",
         tree: ".",
+        at: ".",
     },
     Case {
         what: "the user's own configuration, and a new repository",
         prepare: "git config --global core.hooksPath tools/hooks",
         attack: "git init -q new; PLANT new/tools/hooks",
         tree: "new",
+        at: ".",
+    },
+    Case {
+        what: "a work tree whose repository is elsewhere",
+        prepare: "git init -q main && cd main && COMMIT && git config core.hooksPath .hooks && \
+                  git worktree add -q ../other",
+        attack: "PLANT .hooks",
+        tree: "other",
+        at: "other",
+    },
+    Case {
+        what: "a repository around the working directory",
+        prepare: "git init -q . && git config core.hooksPath packages/app/hooks && mkdir -p packages/app",
+        attack: "PLANT hooks",
+        tree: ".",
+        at: "packages/app",
+    },
+    Case {
+        what: "configuration of a repository around it, included",
+        prepare: "git init -q . && git config include.path ../packages/app/settings && mkdir -p packages/app",
+        attack: "PLANT hooks; printf '[core]\\nhooksPath = packages/app/hooks\\n' > settings",
+        tree: ".",
+        at: "packages/app",
+    },
+    Case {
+        what: "a work tree that the run adds",
+        prepare: "git init -q own && cd own && COMMIT && git config core.hooksPath .husky/_",
+        attack: "git -C own worktree add -q ../other; PLANT other/.husky/_",
+        tree: "other",
+        at: ".",
+    },
+    Case {
+        what: "a file of the run's that leads to a repository",
+        prepare: "git init -q own && git -C own config core.hooksPath tools",
+        attack: "mkdir new; echo 'gitdir: ../own/.git' > new/.git; PLANT new/tools",
+        tree: "new",
+        at: ".",
+    },
+    Case {
+        what: "a link of the run's in the user's own configuration",
+        prepare: "git config --global core.hooksPath tools/hooks",
+        attack: "git init -q new; PLANT new/t/hooks; ln -s t new/tools",
+        tree: "new",
+        at: ".",
+    },
+    Case {
+        what: "a link in place of a directory that is not there",
+        prepare: "git init -q . && git config core.hooksPath tools/hooks",
+        attack: "PLANT t/hooks; ln -s t tools",
+        tree: ".",
+        at: ".",
     },
 ];
 
@@ -123,12 +185,12 @@ impl Place {
             .run()
     }
 
-    fn inside(&self, guard: &str, script: &str) -> Outcome {
+    fn inside(&self, guard: &str, case: &Case) -> Outcome {
         ringfence()
             .args(["run", "--guard", guard, "--", "sh", "-c"])
-            .args([self.script(script)])
+            .args([self.script(case.attack)])
             .env("HOME", self.home.path())
-            .folder(self.folder.path())
+            .folder(self.folder.join(case.at))
             .run()
     }
 
@@ -143,11 +205,12 @@ impl Place {
 fn g4_hooks_are_guarded_wherever_git_looks_for_them() {
     for case in CASES {
         let bare = Place::prepared(case);
-        bare.outside(case.attack).expect_code(0);
+        let attack = format!("cd {} && {{ {}; }}", case.at, case.attack);
+        bare.outside(&attack).expect_code(0);
         assert!(bare.runs(case), "cannot be tried: {}", case.what);
         for guard in ["live", "sweep"] {
             let place = Place::prepared(case);
-            let outcome = place.inside(guard, case.attack);
+            let outcome = place.inside(guard, case);
             let what = case.what;
             assert!(!place.runs(case), "{what}, {guard}\n{}", outcome.stderr);
         }

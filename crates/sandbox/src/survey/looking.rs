@@ -47,6 +47,16 @@ pub(crate) fn open_root(path: &Path) -> Result<Looked, Errno> {
     look(open)
 }
 
+/// Opens a directory that nothing is changed about, and whose path has no links.
+pub(crate) fn open_readable(path: &Path) -> Result<Looked, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+    Ok(Looked {
+        opened,
+        restored: None,
+    })
+}
+
 /// Opens an entry of a directory that is one itself.
 pub(crate) fn open_directory(parent: BorrowedFd<'_>, name: &OsStr) -> Result<Looked, Errno> {
     let open = |flags| {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 
-use super::looking::{Looked, open_directory, open_root};
+use super::looking::{Looked, open_directory, open_readable, open_root};
 use super::walk::{Entry, Surveyor, list};
 use crate::git::{self, CONTROL_NAMES, Named};
 use crate::view::FileId;
@@ -46,14 +46,49 @@ impl Surveyor<'_> {
         }
     }
 
-    /// A Git directory somewhere else, if that can be written.
+    /// A Git directory somewhere else. Of one that cannot be written only the
+    /// configuration counts: it may name what can be.
     fn repository_at(&mut self, path: &Path, tree: Option<&Path>) {
         let Ok(path) = std::fs::canonicalize(path) else {
             return;
         };
         let is_writable = self.guard.roots().iter().any(|root| path.starts_with(root));
-        if is_writable && let Ok(directory) = open_root(&path) {
-            self.repository(&directory, &path, tree);
+        if is_writable {
+            if let Ok(directory) = open_root(&path) {
+                self.repository(&directory, &path, tree);
+            }
+        } else if let Ok(directory) = open_readable(&path) {
+            let mut trees: Vec<_> = tree.map(Path::to_path_buf).into_iter().collect();
+            trees.extend(work_trees(&directory, &path));
+            self.follow_configuration(&directory, &path, &trees);
+            let common = git::read_text(&directory, OsStr::new("commondir"));
+            if let Ok(Some(common)) = common
+                && let Ok(common) = std::fs::canonicalize(path.join(git::without_line_end(&common)))
+                && let Ok(directory) = open_readable(&common)
+            {
+                self.follow_configuration(&directory, &common, &trees);
+            }
+        }
+    }
+
+    /// The repositories that a root lies in the work tree of.
+    pub(super) fn repositories_around(&mut self, root: &Path) {
+        if !self.guard.guards_git() {
+            return;
+        }
+        for tree in root.ancestors().skip(1) {
+            let entry = tree.join(".git");
+            let Ok(about) = entry.symlink_metadata() else {
+                continue;
+            };
+            if !about.is_file() {
+                self.repository_at(&entry, Some(tree));
+            } else if let Ok(directory) = open_readable(tree)
+                && let Ok(Some(content)) = git::read_plain(&directory, OsStr::new(".git"))
+                && let Some(target) = git::gitfile_target(&content)
+            {
+                self.repository_at(&tree.join(target), Some(tree));
+            }
         }
     }
 
@@ -107,7 +142,7 @@ impl Surveyor<'_> {
         } else if entry.name == "commondir"
             && let Ok(Some(common)) = git::read_text(directory, &entry.name)
         {
-            self.repository_at(&path.join(common.trim_end()), None);
+            self.repository_at(&path.join(git::without_line_end(&common)), None);
         }
     }
 
@@ -123,6 +158,9 @@ impl Surveyor<'_> {
             match named {
                 Named::Configuration(path) => self.leads_to(&path),
                 Named::Hooks(path) => {
+                    if path.is_relative() && !self.found.relative_hooks.contains(&path) {
+                        self.found.relative_hooks.push(path.clone());
+                    }
                     for tree in trees {
                         self.leads_to(&tree.join(&path));
                     }
@@ -161,6 +199,20 @@ impl Surveyor<'_> {
             }
         }
     }
+}
+
+/// Whether Git may take a directory for one of its own. It wants more of one
+/// than this.
+pub(crate) fn looks_like_one(path: &Path, entries: &[Entry]) -> bool {
+    let has = |name: &str| {
+        let mut names = entries.iter().map(|entry| &entry.name);
+        names.any(|known| known.eq_ignore_ascii_case(name))
+    };
+    let is_called_so = path
+        .file_name()
+        .is_some_and(|name| name.eq_ignore_ascii_case(".git"));
+    let has_parts = has("objects") && has("refs");
+    is_called_so || has_parts || has("commondir") || (has(git::HEAD) && has("config"))
 }
 
 fn is_directory(entry: &Entry) -> bool {

@@ -11,6 +11,7 @@ use ringfence_sys::Errno;
 use rustix::fs::{AtFlags, FileType, RawDir, SeekFrom};
 
 use super::looking::{Looked, open_directory, open_root};
+use super::repository::looks_like_one;
 use super::{DEEPEST, MOST_DIRECTORIES, MOST_ENTRIES, MOST_FROZEN, Survey};
 use crate::git::Named;
 use crate::guard::{Guard, is_dependency};
@@ -54,9 +55,14 @@ impl<'a> Surveyor<'a> {
                 .any(|other| other != root && is_within(root, other));
             if !is_inner && let Some(directory) = self.opened(open_root(root)) {
                 self.walk(&directory, root, 0);
+                self.repositories_around(root);
             }
         }
-        self.found.user_hooks = relative_hooks(self.user_named());
+        for hooks in relative_hooks(self.user_named()) {
+            if !self.found.relative_hooks.contains(&hooks) {
+                self.found.relative_hooks.push(hooks);
+            }
+        }
         self.found
     }
 
@@ -70,6 +76,11 @@ impl<'a> Surveyor<'a> {
         };
         self.entries += entries.len();
         self.note(directory.as_fd(), path);
+        if looks_like_one(path, &entries)
+            && let Ok(status) = rustix::fs::fstat(directory)
+        {
+            self.found.alike.insert(FileId::of_stat(&status));
+        }
         if has(&entries, "HEAD") && has(&entries, "objects") && has(&entries, "refs") {
             self.repository(directory, path, None);
         }
@@ -236,7 +247,7 @@ fn has(entries: &[Entry], name: &str) -> bool {
 }
 
 /// With every link resolved as far as the path exists.
-fn real(path: &Path) -> PathBuf {
+pub(crate) fn real(path: &Path) -> PathBuf {
     for ancestor in path.ancestors() {
         if let Ok(found) = std::fs::canonicalize(ancestor) {
             let rest = path.strip_prefix(ancestor).unwrap_or(Path::new(""));

@@ -1,7 +1,7 @@
 //! What was there before a run: by its survey, or, where there is none that is
 //! whole or the run was cut off, by the times of files.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, StatxFlags, StatxTimestamp};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use crate::guard::{GitGuard, Guard};
+use crate::guard::{GitGuard, Guard, is_dependency};
 use crate::survey::Survey;
 use crate::view::FileId;
 use crate::within::is_within;
@@ -35,7 +35,7 @@ pub struct SweepRecord {
     there: Vec<(OsString, u64, u64)>,
     led_to: Vec<OsString>,
     links: Vec<(OsString, OsString)>,
-    user_hooks: Vec<OsString>,
+    relative_hooks: Vec<OsString>,
 }
 
 impl SweepRecord {
@@ -57,7 +57,7 @@ impl SweepRecord {
             there: there.collect(),
             led_to: baseline.led_to.iter().map(text).collect(),
             links: links.collect(),
-            user_hooks: baseline.user_hooks.iter().map(text).collect(),
+            relative_hooks: baseline.relative_hooks.iter().map(text).collect(),
         }
     }
 
@@ -94,32 +94,41 @@ impl SweepRecord {
 #[derive(Debug, Clone)]
 pub(super) struct Baseline {
     since: i64,
+    roots: Vec<PathBuf>,
     /// Protected names and control files, with the directories they were in.
     there: HashMap<PathBuf, FileId>,
     /// Where links and configuration lead, there or not.
     led_to: Vec<PathBuf>,
+    /// The same as `there`, by where they were.
+    by_parent: HashSet<(FileId, OsString)>,
     links: Vec<(PathBuf, PathBuf)>,
+    /// Directories that looked like those of Git.
+    alike: HashSet<FileId>,
     /// Directories of hooks that Git seeks in every work tree.
-    user_hooks: Vec<PathBuf>,
+    relative_hooks: Vec<PathBuf>,
     /// The directories, where all are known.
     directories: Option<HashMap<PathBuf, FileId>>,
 }
 
 impl Baseline {
     /// Of a run that begins now.
-    pub(super) fn of(survey: &Survey) -> Self {
+    pub(super) fn of(survey: &Survey, roots: &[PathBuf]) -> Self {
         let links = survey.links.iter().map(|(place, _)| place);
         let with_parent = |path: &PathBuf| {
             let parent = survey.directories.get(path.parent()?)?;
             Some((path.clone(), *parent))
         };
         let there = survey.frozen.iter().chain(links);
+        let there: HashMap<_, _> = there.filter_map(with_parent).collect();
         Self {
             since: now(),
-            there: there.filter_map(with_parent).collect(),
+            roots: roots.to_vec(),
+            by_parent: by_parent(&there),
+            there,
             led_to: survey.led_to.clone(),
             links: survey.links.clone(),
-            user_hooks: survey.user_hooks.clone(),
+            alike: survey.alike.clone(),
+            relative_hooks: survey.relative_hooks.clone(),
             directories: survey.is_complete.then(|| survey.directories.clone()),
         }
     }
@@ -130,12 +139,17 @@ impl Baseline {
         let there = record.there.iter();
         let there =
             there.map(|(path, device, inode)| (PathBuf::from(path), FileId::new(*device, *inode)));
+        let there: HashMap<_, _> = there.collect();
         Self {
             since: record.since,
-            there: there.collect(),
+            roots: record.roots.iter().map(PathBuf::from).collect(),
+            by_parent: by_parent(&there),
+            there,
             led_to: record.led_to.iter().map(PathBuf::from).collect(),
             links: links.collect(),
-            user_hooks: record.user_hooks.iter().map(PathBuf::from).collect(),
+            // Times count, where nothing else is known.
+            alike: HashSet::new(),
+            relative_hooks: record.relative_hooks.iter().map(PathBuf::from).collect(),
             directories: None,
         }
     }
@@ -153,8 +167,8 @@ impl Baseline {
         &self.led_to
     }
 
-    pub(super) fn user_hooks(&self) -> &[PathBuf] {
-        &self.user_hooks
+    pub(super) fn relative_hooks(&self) -> &[PathBuf] {
+        &self.relative_hooks
     }
 
     /// Whether a directory was there: names in others are free. One that was
@@ -174,8 +188,52 @@ impl Baseline {
 
     /// Whether an entry was there, and in the same directory; or is older than
     /// the run.
+    ///
+    /// Where all is known that was there, times do not count: an entry keeps its
+    /// own when the directory around it is moved, or becomes a repository.
     pub(super) fn had_entry(&self, directory: impl AsFd, path: &Path, name: &OsStr) -> bool {
-        self.is_in_place(&directory, path, name) || !self.is_new(directory, name)
+        let counts_by_time = self.directories.is_none() || self.is_below_dependency(path);
+        self.is_in_place(&directory, path, name)
+            || (counts_by_time && !self.is_new(directory, name))
+    }
+
+    /// The same of an entry that controls what Git does. It may have been moved
+    /// with its repository; and a directory that looked like one before has
+    /// entries of no meaning.
+    pub(super) fn had_control(&self, directory: impl AsFd, path: &Path, name: &OsStr) -> bool {
+        self.had_entry(&directory, path, name)
+            || self.was_in(&directory, name)
+            || (self.was_alike(&directory) && !self.is_new(directory, name))
+    }
+
+    /// Whether a directory looked like one of Git's before.
+    pub(super) fn was_alike(&self, directory: impl AsFd) -> bool {
+        let now = rustix::fs::fstat(directory).map(|status| FileId::of_stat(&status));
+        now.is_ok_and(|now| self.alike.contains(&now))
+    }
+
+    /// Whether a directory is one of dependencies, or below one: nobody surveyed
+    /// those.
+    fn is_below_dependency(&self, path: &Path) -> bool {
+        let mut below = self.roots.iter();
+        let below = below.find_map(|root| path.strip_prefix(root).ok());
+        let mut names = below.into_iter().flat_map(Path::iter);
+        names.any(|name| is_dependency(name.as_encoded_bytes()))
+    }
+
+    /// Whether an entry was read-only, with all that is in it, wherever the
+    /// directory that it was in is now.
+    pub(super) fn was_frozen(&self, directory: impl AsFd, path: &Path, name: &OsStr) -> bool {
+        let place = path.join(name);
+        let mut roots = self.roots.iter();
+        let is_link = || self.links.iter().any(|(link, _)| *link == place);
+        self.was_in(directory, name) && !roots.any(|root| root.starts_with(&place)) && !is_link()
+    }
+
+    /// Whether an entry of this name was in this directory, wherever that was.
+    fn was_in(&self, directory: impl AsFd, name: &OsStr) -> bool {
+        let now = rustix::fs::fstat(directory).map(|status| FileId::of_stat(&status));
+        now.is_ok_and(|now| self.by_parent.contains(&(now, name.to_owned())))
     }
 
     /// Whether an entry was read-only throughout: it was there, and in the same
@@ -184,6 +242,11 @@ impl Baseline {
         let known = self.there.get(&path.join(name));
         let now = rustix::fs::fstat(directory).map(|status| FileId::of_stat(&status));
         known.is_some_and(|known| now.is_ok_and(|now| now == *known))
+    }
+
+    /// Whether a file is older than the run.
+    pub(super) fn is_older(&self, directory: impl AsFd, name: &OsStr) -> bool {
+        !self.is_new(directory, name)
     }
 
     /// Whether a file was made or changed since, which moving it does too. A
@@ -203,6 +266,12 @@ impl Baseline {
         // What was made in the same tick counts as new.
         time(status.stx_ctime) >= self.since
     }
+}
+
+fn by_parent(there: &HashMap<PathBuf, FileId>) -> HashSet<(FileId, OsString)> {
+    let named = there.iter();
+    let named = named.filter_map(|(path, parent)| Some((*parent, path.file_name()?.to_owned())));
+    named.collect()
 }
 
 /// A path as it is written down, whatever bytes it has.

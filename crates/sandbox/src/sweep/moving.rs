@@ -2,11 +2,15 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::survey::Looked;
 use ringfence_sys::Errno;
 use rustix::fs::{CWD, Mode, OFlags, RenameFlags};
+
+/// The most bytes of a name that are kept.
+const LONGEST_NAME: usize = 100;
 
 /// A directory for what is taken away, made when it is needed.
 pub(super) struct Quarantine {
@@ -63,7 +67,7 @@ impl Quarantine {
     fn set_aside(&self, directory: &Looked, path: &Path, name: &OsStr) -> Option<PathBuf> {
         let run = self.path.file_name().unwrap_or_default().to_string_lossy();
         let run: String = run.chars().take(8).collect();
-        let mut aside = name.to_os_string();
+        let mut aside = cut(name);
         aside.push(format!(".ringfence-quarantine-{run}-{}", self.count));
         let keep = RenameFlags::NOREPLACE;
         rustix::fs::renameat_with(directory, name, directory, &aside, keep).ok()?;
@@ -72,7 +76,7 @@ impl Quarantine {
 
     fn fresh_name(&self, name: &OsStr) -> OsString {
         let mut fresh = OsString::from(format!("{}-", self.count));
-        fresh.push(name);
+        fresh.push(cut(name));
         fresh
     }
 
@@ -83,6 +87,12 @@ impl Quarantine {
         };
         Ok(self.opened.insert(opened))
     }
+}
+
+/// The beginning of a name, to which more can be added.
+fn cut(name: &OsStr) -> OsString {
+    let bytes = name.as_bytes();
+    OsStr::from_bytes(&bytes[..bytes.len().min(LONGEST_NAME)]).to_owned()
 }
 
 fn make(path: &Path) -> Result<OwnedFd, Errno> {

@@ -2,27 +2,13 @@
 //! with them.
 
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::FileType;
 
-use super::{MOST_ENTRIES, Sweep, entry_of};
-use crate::git::{self, CONTROL_NAMES, HEAD};
-use crate::survey::{Entry, Looked, list, open_directory, open_root};
-
-/// Whether Git may take a directory for one of its own. It wants more of one
-/// than this.
-pub(super) fn looks_like_one(path: &Path, entries: &[Entry]) -> bool {
-    let has = |name: &str| {
-        let mut names = entries.iter().map(|entry| &entry.name);
-        names.any(|known| known.eq_ignore_ascii_case(name))
-    };
-    let is_called_so = path
-        .file_name()
-        .is_some_and(|name| name.eq_ignore_ascii_case(".git"));
-    let has_parts = has("objects") && has("refs");
-    is_called_so || has_parts || has("commondir") || (has(HEAD) && has("config"))
-}
+use super::{MOST_ENTRIES, Sweep, TOLD_TO_LOOK};
+use crate::git::{self, CONTROL_NAMES};
+use crate::survey::{Entry, Looked, list, open_directory, real};
 
 impl Sweep<'_> {
     pub(super) fn judge_repository(
@@ -46,33 +32,47 @@ impl Sweep<'_> {
                 _ => self.judge_configuration(directory, path, entry),
             }
         }
-        self.judge_user_hooks(path);
+        // A bare repository has its hooks run in itself.
+        self.judge_hooks_of_tree(path);
     }
 
-    /// Hooks where the user's own configuration has Git seek them in every work
-    /// tree. Those of work trees that were there are guarded like any other
-    /// place that Git is told to look at.
-    fn judge_user_hooks(&mut self, path: &Path) {
+    /// Hooks where configuration of the user's, or of a repository that was
+    /// there, has Git seek them in a work tree. Those of trees that were there
+    /// are guarded like any other place that Git is told to look at.
+    pub(super) fn judge_hooks_of_tree(&mut self, tree: &Path) {
         if !self.guard.guards_git_entry("hooks") {
             return;
         }
-        let is_called_so = path.file_name().is_some_and(|name| name == ".git");
-        let tree = path.parent().filter(|_| is_called_so).unwrap_or(path);
-        for hooks in self.baseline.user_hooks() {
-            let place = tree.join(hooks);
-            if let Some((parent, name)) = place.parent().zip(place.file_name())
-                && let Ok(mut directory) = open_root(parent)
-                && let Some(entry) = entry_of(&directory, name)
-                && !self.baseline.is_in_place(&directory, parent, name)
+        for hooks in self.baseline.relative_hooks() {
+            let place = plain(&tree.join(hooks));
+            let Some((mut directory, parent, entry)) = self.reach(&place) else {
+                continue;
+            };
+            if entry.kind == FileType::Symlink {
+                if !self.baseline.had_entry(&directory, &parent, &entry.name) {
+                    self.take_away(&mut directory, &parent, &entry, TOLD_TO_LOOK);
+                }
+            } else if !self.baseline.is_in_place(&directory, &parent, &entry.name)
+                && let Ok(hooks) = open_directory(directory.as_fd(), &entry.name)
             {
-                self.judge_hooks(&mut directory, parent, &entry);
+                self.judge_named_hooks(hooks, &place);
+            }
+        }
+    }
+
+    /// Takes hooks that the run made away from a directory that has other files
+    /// too.
+    fn judge_named_hooks(&mut self, mut hooks: Looked, place: &Path) {
+        for hook in list(hooks.as_fd(), MOST_ENTRIES).unwrap_or_default() {
+            if git::is_hook_name(&hook.name) && !self.baseline.is_older(&hooks, &hook.name) {
+                self.take_away(&mut hooks, place, &hook, TOLD_TO_LOOK);
             }
         }
     }
 
     /// A control file of a repository that was there before was read-only.
     fn was_control(&self, directory: &Looked, path: &Path, entry: &Entry) -> bool {
-        self.baseline.had_entry(directory, path, &entry.name)
+        self.baseline.had_control(directory, path, &entry.name)
     }
 
     fn judge_configuration(&mut self, directory: &mut Looked, path: &Path, entry: &Entry) {
@@ -94,10 +94,7 @@ impl Sweep<'_> {
         let Some(tree) = git::work_tree(text) else {
             return false;
         };
-        match std::fs::canonicalize(path.join(tree)) {
-            Ok(tree) => !self.is_in_root(&tree),
-            Err(_) => false,
-        }
+        !self.is_in_root(&real(&path.join(tree)))
     }
 
     fn judge_hooks(&mut self, directory: &mut Looked, path: &Path, entry: &Entry) {
@@ -112,12 +109,14 @@ impl Sweep<'_> {
             return;
         };
         let place = path.join(&entry.name);
+        let was_alike = self.baseline.was_alike(&*directory);
         for hook in entries {
             let is_sample = Path::new(&hook.name)
                 .extension()
                 .is_some_and(|extension| extension == "sample");
             let is_note = hook.name.to_string_lossy().starts_with("README");
-            let is_old = self.baseline.had_entry(&hooks, &place, &hook.name);
+            let is_old = self.baseline.had_control(&hooks, &place, &hook.name)
+                || (was_alike && self.baseline.is_older(&hooks, &hook.name));
             if !is_sample && !is_note && !is_old {
                 self.take_away(&mut hooks, &place, &hook, rule);
             }
@@ -128,7 +127,7 @@ impl Sweep<'_> {
     fn judge_common_directory(&mut self, directory: &mut Looked, path: &Path, entry: &Entry) {
         let text = git::read_text(&*directory, &entry.name).ok().flatten();
         let parent = path.parent().and_then(Path::file_name);
-        let is_plain = text.is_some_and(|text| text.trim_end() == "../..")
+        let is_plain = text.is_some_and(|text| git::without_line_end(&text) == "../..")
             && parent.is_some_and(|name| name == "worktrees");
         if !is_plain {
             let rule = "configuration of a new repository from elsewhere";
@@ -141,7 +140,7 @@ impl Sweep<'_> {
     pub(super) fn judge_git_entry(&mut self, directory: &mut Looked, path: &Path, entry: &Entry) {
         if entry.kind == FileType::Directory
             || !self.guard.guards_git()
-            || self.baseline.had_entry(&*directory, path, &entry.name)
+            || self.baseline.had_control(&*directory, path, &entry.name)
         {
             return;
         }
@@ -175,4 +174,19 @@ impl Sweep<'_> {
             .min()
             .unwrap_or(0)
     }
+}
+
+/// Without `.` and `..`, as far as the text goes.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            other => plain.push(other),
+        }
+    }
+    plain
 }

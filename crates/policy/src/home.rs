@@ -1,5 +1,6 @@
 //! What becomes of the home directory: nothing, a private layer, or one that is kept.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -39,6 +40,100 @@ pub const CACHE_DIRECTORIES: &[&str] = &[
     ".conda/pkgs",
     ".local/share/virtualenv",
 ];
+
+/// What else tools keep for themselves in a home directory: settings, states, histories, locks.
+/// Nobody misses what a run wrote there, or a tool says itself that it has to be set up again.
+const TOOL_STATES: &[&str] = &[
+    ".config",
+    ".local/share",
+    ".local/state",
+    ".cargo/.package-cache",
+    ".cargo/.package-cache-mutate",
+    ".cargo/.global-cache",
+    ".rustup/update-hashes",
+    ".rustup/settings.toml",
+    ".pnpm-state",
+    ".yarn",
+    ".yarnrc",
+    ".bun",
+    ".gradle",
+    ".m2",
+    ".ivy2",
+    ".sbt",
+    ".nuget",
+    ".dotnet",
+    ".java",
+    ".node_repl_history",
+    ".python_history",
+    ".bash_history",
+    ".zsh_history",
+    ".psql_history",
+    ".sqlite_history",
+    ".lesshst",
+    ".viminfo",
+    ".wget-hsts",
+    ".zcompdump",
+    ".claude",
+    ".claude.json",
+    ".codex",
+    ".gemini",
+    ".copilot",
+    ".cursor",
+    ".vscode-server",
+    ".ipython",
+    ".jupyter",
+    ".keras",
+    ".matplotlib",
+    ".docker",
+    ".kube/cache",
+    ".android",
+    ".dbus",
+    ".pki",
+    ".mozilla",
+    ".nv",
+    ".gnupg",
+    ".ssh/known_hosts",
+    ".Xauthority",
+    ".ICEauthority",
+    ".sudo_as_admin_successful",
+    "go/pkg",
+];
+
+/// Names anywhere below a home that programs write beside their work.
+const BESIDE_WORK: &[&str] = &["__pycache__", ".DS_Store"];
+
+/// Whether what lies at `path`, from the home directory, is a copy or a state that a tool keeps
+/// for itself. The file that such a one is written to first (`NAME.tmp`, `NAME.lock`) is too.
+pub fn is_tool_state(path: &Path) -> bool {
+    let is_beside = |name: &&OsStr| BESIDE_WORK.iter().any(|known| *name == *known);
+    tool_states().any(|known| path.starts_with(known) || is_beside_file(path, known))
+        || path.iter().any(|name| is_beside(&name))
+}
+
+/// Whether there is a directory at `path` only for what [`is_tool_state`] tells of.
+pub fn leads_to_tool_state(path: &Path) -> bool {
+    tool_states().any(|known| known != path && known.starts_with(path))
+}
+
+fn tool_states() -> impl Iterator<Item = &'static Path> {
+    let all = CACHE_DIRECTORIES.iter().chain(TOOL_STATES);
+    all.map(Path::new)
+}
+
+fn is_beside_file(path: &Path, known: &Path) -> bool {
+    let name = |path: &Path| {
+        path.file_name()
+            .map(|name| name.as_encoded_bytes().to_vec())
+    };
+    let (Some(name), Some(known_name)) = (name(path), name(known)) else {
+        return false;
+    };
+    let rest = name.strip_prefix(known_name.as_slice());
+    path.parent() == known.parent()
+        && rest
+            .and_then(<[u8]>::first)
+            .is_some_and(|next| b".-~".contains(next))
+}
 
 /// What becomes of the home directory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -241,11 +336,44 @@ mod tests {
 
     #[test]
     fn cache_directories_are_plain_paths_below_the_home() {
-        for path in CACHE_DIRECTORIES {
+        for path in CACHE_DIRECTORIES.iter().chain(TOOL_STATES) {
             assert!(
                 path.split('/').all(|part| !matches!(part, "" | "." | "..")),
                 "{path}"
             );
+        }
+    }
+
+    #[test]
+    fn what_tools_keep_for_themselves_is_told_from_what_was_asked_for() {
+        for path in [
+            ".cache",
+            ".cache/x/y",
+            ".claude.json.tmp.17",
+            ".bash_history-00042.tmp",
+            "src/lib/__pycache__/x.pyc",
+            "go/pkg/mod/cache",
+        ] {
+            assert!(is_tool_state(Path::new(path)), "{path}");
+        }
+        for path in [
+            "x.tgz",
+            ".bashrc",
+            ".cached",
+            ".cargo/bin/x",
+            ".local/bin/x",
+            "go/bin",
+            "src/.cache",
+        ] {
+            assert!(!is_tool_state(Path::new(path)), "{path}");
+        }
+        for (path, leads) in [
+            (".cargo", true),
+            ("go", true),
+            (".config", false),
+            ("src", false),
+        ] {
+            assert_eq!(leads_to_tool_state(Path::new(path)), leads, "{path}");
         }
     }
 

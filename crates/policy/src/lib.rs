@@ -42,7 +42,9 @@ pub use decide::{
 };
 pub use environment::{EnvError, Environment};
 pub use filesystem::{Filesystem, GuardMode, MaskedFile, ProtectedName, ReadScope};
-pub use home::{CACHE_DIRECTORIES, HomeError, HomeName, HomeRule};
+pub use home::{
+    CACHE_DIRECTORIES, HomeError, HomeName, HomeRule, is_tool_state, leads_to_tool_state,
+};
 pub use host::{
     Dialect, HOST_ALIAS, HostName, HostNameError, HostPattern, PatternError, Target, TargetError,
 };

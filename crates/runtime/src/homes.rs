@@ -5,6 +5,7 @@
 //! descriptor, no link in it is followed, nothing of it is read or run, and however large or deep
 //! it is, looking at it ends.
 
+pub(crate) mod dropped;
 mod error;
 mod tree;
 

@@ -48,8 +48,8 @@ pub use policy::{
 pub use project::{Project, ProjectError, RuleChange, RuleEntry, RuleList};
 pub use project_kinds::project_kinds;
 pub use report::{
-    AuditReport, Destination, Enforcement, Exit, ExitReason, HomeReport, LimitHitReport,
-    LimitReport, Report, report_schema,
+    AuditReport, Change, Destination, DroppedChange, DroppedReport, Enforcement, Exit, ExitReason,
+    HomeReport, LimitHitReport, LimitReport, Report, report_schema,
 };
 pub use ringfence_egress::{ParentError, ParentProxies, ProxyToken, RefusalWords, Secret};
 pub use run::{RunError, RunRequest, Terminal, run};

@@ -65,6 +65,61 @@ pub struct HomeReport {
     /// Why it was private although a preset keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_kept: Option<String>,
+    /// What was written to a private home and is gone, but for copies and states of tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<DroppedReport>,
+}
+
+/// What was written to a private home and is gone with the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DroppedReport {
+    /// Each by its topmost path.
+    pub changes: Vec<DroppedChange>,
+    /// Changes beyond those listed.
+    pub more: u64,
+    /// Whether there was too much to look at all of it.
+    pub is_partial: bool,
+}
+
+/// One change of a private home.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DroppedChange {
+    /// Where, with what is not Unicode replaced, and cut at 1024 characters.
+    pub path: String,
+    /// What became of it.
+    pub change: Change,
+    /// Whether it is a directory.
+    pub is_directory: bool,
+    /// How many changes below it this stands for.
+    pub entries: u64,
+    /// Whether to propose that it be writable: the path is whole, nothing of the host is hidden
+    /// there, and it is not a shell's or a tool's own, whose names begin with a dot.
+    pub may_be_proposed: bool,
+}
+
+/// What became of a path, compared with the host's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// The host has nothing there.
+    Made,
+    /// The host has something else there.
+    Changed,
+    /// The host still has it.
+    Removed,
+}
+
+impl Change {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Made => "made",
+            Self::Changed => "changed",
+            Self::Removed => "removed",
+        }
+    }
 }
 
 impl HomeReport {
@@ -74,6 +129,7 @@ impl HomeReport {
             origin: rule.origin.to_string(),
             kept: None,
             not_kept: None,
+            dropped: None,
         }
     }
 }

@@ -10,7 +10,7 @@ use ringfence_egress::{Ask, Placeholder};
 use ringfence_policy::{HomeName, HomeRule, LayerKind, Policy, Resolved};
 use ringfence_sandbox::{
     Attendant, Command, Cradle, GivenFile, Host, Inlets, Intercept, Judge, Plan, PlanError,
-    PlanRequest, Running, ServedFrom, SpawnError, Trust, TrustPlan, Weaker, spawn,
+    PlanRequest, PrivateHome, Running, ServedFrom, SpawnError, Trust, TrustPlan, Weaker, spawn,
 };
 use ringfence_sys::Errno;
 use rustix::fs::FileType;
@@ -19,12 +19,12 @@ use rustix::net::{AddressFamily, SocketType, sockopt};
 use crate::asking::Desk;
 use crate::egress::{EgressError, EgressRequest, Opening, Outlet, Wanted};
 use crate::evidence::{AuditRequest, Evidence, EvidenceError};
-use crate::homes::{HeldHome, Homes, HomesError};
+use crate::homes::{self, HeldHome, Homes, HomesError};
 use crate::kits::KitSetup;
 use crate::masked::Masks;
 use crate::nesting::is_inside_sandbox;
 use crate::relay::Arranged;
-use crate::report::{AuditReport, HomeReport, Report};
+use crate::report::{AuditReport, DroppedReport, HomeReport, Report};
 use crate::secrets::{Surroundings, WritablePlaces};
 use crate::stand_in::{StandInError, StandIns};
 use crate::supervise::{Served, Supervisor};
@@ -211,7 +211,7 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
     let judge = Judge::choose(request.weaker);
     let arranged = arranged(&request, judge)?;
     // Until the run is over: no other may change it meanwhile.
-    let (kept_home, home) = kept_home(&request, judge)?;
+    let (kept_home, mut home) = kept_home(&request, judge)?;
     let words = texts(&request.command);
     let stand_ins = StandIns::of(request.policy, &|name| std::env::var_os(name))?;
     // Before the plan, which hides what is there.
@@ -276,6 +276,7 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
         due: due.as_mut(),
         begun: None,
     };
+    let private_home = plan.private_home();
     let running = spawn(plan, &request.cradle, &mut start);
     let (running, mut outlet) = start.finish(running)?;
     let served = Served {
@@ -283,6 +284,7 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
         desk: desk.as_mut(),
     };
     let end = supervisor.attend(&running, arranged.outside, &evidence, served);
+    home.dropped = dropped(&running, private_home.as_ref());
     if let Some(outlet) = outlet {
         outlet.close();
     }
@@ -308,6 +310,11 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
         report.lose_evidence();
     }
     Ok(report)
+}
+
+/// What was written to a home that is gone with the run. The layer is let go of.
+fn dropped(running: &Running, home: Option<&PrivateHome>) -> Option<DroppedReport> {
+    homes::dropped::look(&running.take_dropped_home()?, home?)
 }
 
 /// The files for the sandbox's own folder, and the variables that name some of them.

@@ -63,7 +63,7 @@ use crate::sensitive::SensitivePlaces;
 use crate::survey::UserGit;
 use crate::sweep::Sweeper;
 use crate::trust::{self, TrustPlan};
-use crate::view::View;
+use crate::view::{PrivateHome, View};
 
 /// An argument vector, never a shell's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -395,6 +395,11 @@ impl Plan {
 
     pub(crate) fn ids(&self) -> &Ids {
         &self.ids
+    }
+
+    /// The layer over the home directory whose changes are gone with the run, if there is one.
+    pub fn private_home(&self) -> Option<PrivateHome> {
+        self.view.private_home()
     }
 
     pub(crate) fn view(&self) -> &View {

@@ -227,7 +227,38 @@ pub(crate) struct View {
     pub(crate) overlays: Vec<Overlay>,
 }
 
+/// A layer over the home directory whose changes are gone with the run. Its paths are from there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrivateHome {
+    /// Where the home is.
+    pub path: PathBuf,
+    /// Places of the host that are laid on top: what is written there stays.
+    pub covered: Vec<PathBuf>,
+    /// What of the host's does not show.
+    pub hidden: BTreeSet<PathBuf>,
+}
+
 impl View {
+    /// The layer over the home directory, unless it is kept.
+    pub(crate) fn private_home(&self) -> Option<PrivateHome> {
+        let layer_of = |overlay: &Overlay| match &overlay.content {
+            Content::Home(layer) if layer.store.is_none() => Some(layer.clone()),
+            _ => None,
+        };
+        let mut overlays = self.overlays.iter();
+        let (path, layer) =
+            overlays.find_map(|overlay| Some((&overlay.path, layer_of(overlay)?)))?;
+        let laid = (0..self.overlays.len())
+            .filter(|index| !self.is_left_out(*index, Some((path.as_path(), &layer))));
+        let below = laid.filter_map(|index| self.overlays[index].path.strip_prefix(path).ok());
+        let covered = below.filter(|below| !below.as_os_str().is_empty());
+        Some(PrivateHome {
+            path: path.clone(),
+            covered: covered.map(Path::to_path_buf).collect(),
+            hidden: layer.mask.left_out.clone(),
+        })
+    }
+
     /// The places of the host that are part of it, each with the number of its mount: that of its
     /// overlay, or one beyond them all for where a layer is kept.
     pub(crate) fn places(&self) -> impl Iterator<Item = (usize, &Place, Use)> {

@@ -47,7 +47,8 @@ pub enum Event {
     RefusedInAll(Refusal, u64),
     /// A limit was reached.
     LimitHit(LimitHit),
-    /// The command and everything it started is gone.
+    /// The command and everything it started is gone. What was written to a
+    /// private layer over the home comes along, as a directory.
     Ended(Ended),
 }
 

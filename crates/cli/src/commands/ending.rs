@@ -1,5 +1,6 @@
 //! What people are told once a command has ended.
 
+mod dropped;
 mod presets;
 
 use std::net::SocketAddr;
@@ -9,6 +10,7 @@ use ringfence_audit::{Refusal, RefusalKind, amount};
 use ringfence_policy::Reason;
 use ringfence_runtime::{ExitReason, Report, nesting_advice};
 
+pub(crate) use self::dropped::show_dropped;
 use self::presets::Fitting;
 use crate::output;
 

@@ -18,7 +18,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use super::asking::TerminalAsker;
 use super::ending::{
-    Addition, Advice, explain_start_failure, show_limits, show_reduced, show_refusals,
+    Addition, Advice, explain_start_failure, show_dropped, show_limits, show_reduced, show_refusals,
 };
 use super::scope::{ScopeArgs, variable};
 use super::secret::passphrase::asking;
@@ -72,7 +72,7 @@ pub(crate) struct RunArgs {
     /// How long a question waits for its answer, in milliseconds; for tests
     #[arg(long, value_name = "MS", requires = "ask", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
     ask_hold: Option<u64>,
-    /// Print nothing about what was refused
+    /// Print nothing about what was refused, or written to a private home and gone
     #[arg(long)]
     quiet: bool,
     /// Write a JSON record of the run
@@ -139,6 +139,7 @@ pub(crate) fn main(arguments: RunArgs, cradle: Option<Cradle>) -> ExitCode {
             if !quiet {
                 show_reduced(&report);
                 show_refusals(&report, &ADVICE);
+                show_dropped(&report);
             }
             ExitCode::from(report.exit.code)
         }

@@ -653,3 +653,153 @@ fn g4_a_pipe_of_the_host_in_the_home_cannot_be_written_to() {
         assert!(pipe.read(&mut room).is_err(), "{name} {flags:?}");
     }
 }
+
+/// What the end says about a private home.
+const GONE: &str = "written to the private home, and gone with this run:";
+
+/// A repository below the home with one commit, and a bare one beside it.
+fn repository() -> (Place, std::path::PathBuf) {
+    let place = Place::new();
+    let project = place.home.join("code/project");
+    std::fs::create_dir_all(&project).unwrap();
+    let script = "set -e; git init -q . && echo x > file && git add file
+        git -c user.name=a -c user.email=a@example.org commit -q -m one
+        git init -q --bare ../up.git";
+    let made = Program::new("sh").args(["-c", script]);
+    let made = made.env("HOME", place.home.path()).folder(&project);
+    made.run().expect_code(0);
+    (place, project)
+}
+
+#[test]
+fn what_is_written_beside_a_project_and_gone_is_told_with_what_keeps_it() {
+    let (place, project) = repository();
+    let home = place.home.text();
+    for (script, told, flags, before) in [
+        (
+            "git push -q ../up.git HEAD:refs/heads/main",
+            "changed  HOME/code/up.git  ×",
+            "--write HOME/code/up.git",
+            "true",
+        ),
+        (
+            "tar czf ~/x.tgz file",
+            "made  HOME/x.tgz",
+            "--write HOME/x.tgz",
+            "touch HOME/x.tgz",
+        ),
+        (
+            "git worktree add -q ../w",
+            "made  HOME/code/w",
+            "--write HOME/code/w/",
+            "true",
+        ),
+    ] {
+        let own = |text: &str| text.replace("HOME", home);
+        let forget = "cd ~/code/project && git worktree prune && git branch -q -D w; true";
+        let run = |flags: &[&str]| {
+            place.outside(forget).expect_code(0);
+            place.program(flags, script).folder(&project).run()
+        };
+        let outcome = run(&[]).expect_code(0);
+        let said = &outcome.stderr;
+        assert!(said.contains(GONE) && said.contains(&own(told)), "{said}");
+        let hint = format!("to write it on the host: {}\n", own(flags));
+        assert!(
+            said.contains(&hint) && said.contains("--home keep"),
+            "{said}"
+        );
+        assert!(!run(&["--quiet"]).expect_code(0).stderr.contains(GONE));
+        // What is proposed is enough.
+        place.outside(&own(before)).expect_code(0);
+        let flags = own(flags);
+        let flags: Vec<&str> = flags.split(' ').collect();
+        let outcome = run(&flags).expect_code(0);
+        assert!(!outcome.stderr.contains(GONE), "{}", outcome.stderr);
+    }
+    let kept = "git -C ~/code/up.git log --oneline main && tar tzf ~/x.tgz && cat ~/code/w/file";
+    place.outside(kept).expect_code(0);
+}
+
+#[test]
+fn copies_and_states_of_tools_are_not_told_as_gone() {
+    let place = Place::new();
+    let script = "cd ~ && mkdir -p .npm .cargo/registry .local/share/x .config/y && \
+        touch .npm/a .cargo/registry/b .cargo/.package-cache .bash_history .local/share/x/c && \
+        echo new > .cache/pip/wheel && rm .config/tool/settings && touch x && rm x && \
+        : >> .bashrc";
+    let outcome = place.inside(&["--report", "r.json"], script);
+    assert_eq!(outcome.expect_code(0).stderr, "");
+    let report: serde_json::Value = serde_json::from_str(&place.project.read("r.json")).unwrap();
+    assert!(report["home"]["rule"] == "private" && report["home"]["dropped"].is_null());
+    for flags in [["--home", "keep"], ["--home", "keep=other"]] {
+        let outcome = place.inside(&flags, "echo x > ~/new").expect_code(0);
+        assert_eq!(outcome.stderr, "");
+    }
+}
+
+#[test]
+fn what_a_run_changed_and_removed_is_in_its_report() {
+    let place = Place::new();
+    place.home.write("notes", "old");
+    let script = "cd ~ && echo new > notes && rm .bashrc && mkdir d && echo x > d/x";
+    let outcome = place.inside(&["--report", "r.json"], script).expect_code(0);
+    let report: serde_json::Value = serde_json::from_str(&place.project.read("r.json")).unwrap();
+    let dropped = &report["home"]["dropped"];
+    let told = dropped["changes"].as_array().unwrap().iter();
+    let told: Vec<String> = told
+        .map(|own| format!("{} {}", own["change"], own["path"]).replace('"', ""))
+        .collect();
+    let home = place.home.text();
+    let wanted = [".bashrc", "d", "notes"]
+        .iter()
+        .zip(["removed", "made", "changed"]);
+    let wanted: Vec<String> = wanted
+        .map(|(name, change)| format!("{change} {home}/{name}"))
+        .collect();
+    assert_eq!(told, wanted);
+    assert!(dropped["more"] == 0 && dropped["isPartial"] == false);
+    assert!(!outcome.stderr.contains(&format!("--write {home}/.bashrc")));
+}
+
+#[test]
+fn g9_names_that_a_run_leaves_behind_are_bounded_and_cannot_drive_the_terminal() {
+    let place = Place::new();
+    let script = r#"cd ~ && python3 -c '
+import os
+for number in range(10000):
+    open(b"a\nringfence: fine\x1b[2J\xff" + b"y" * 200 + str(number).encode(), "w").close()
+for _ in range(300):
+    os.mkdir("deep"); os.chdir("deep")
+'"#;
+    let outcome = place.inside(&["--report", "r.json"], script).expect_code(0);
+    let said = &outcome.stderr;
+    assert!(
+        said.contains(GONE) && said.contains("… and at least"),
+        "{said}"
+    );
+    assert!(
+        !said.contains('\u{1b}') && !said.contains("\nringfence: fine"),
+        "{said}"
+    );
+    assert!(
+        said.lines().count() <= 9 && !said.contains("--write"),
+        "{said}"
+    );
+    let report: serde_json::Value = serde_json::from_str(&place.project.read("r.json")).unwrap();
+    let dropped = &report["home"]["dropped"];
+    assert_eq!(dropped["changes"].as_array().map(Vec::len), Some(100));
+    assert_eq!(dropped["isPartial"], true);
+}
+
+#[test]
+fn g9_shut_directories_and_links_in_a_private_home_stop_no_end() {
+    let place = Place::new();
+    place.home.write("host/file", "old");
+    let script = "cd ~ && ln -s / root && mkfifo pipe && echo new > host/new && chmod 0 host";
+    let outcome = place.inside(&[], script).expect_code(0);
+    for name in ["/root", "/pipe", "/host"] {
+        let line = format!("{}{name}", place.home.text());
+        assert!(outcome.stderr.contains(&line), "{}", outcome.stderr);
+    }
+}

@@ -193,13 +193,13 @@ fn open_surely(folder: BorrowedFd<'_>, name: &CString) -> Result<OwnedFd, Errno>
     open(folder, name)
 }
 
-fn open(folder: BorrowedFd<'_>, name: &CString) -> Result<OwnedFd, Errno> {
+pub(super) fn open(folder: BorrowedFd<'_>, name: &CString) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(folder, name, flags, Mode::empty())
 }
 
 /// Calls `see` with each entry until it has seen enough.
-fn each(
+pub(super) fn each(
     folder: BorrowedFd<'_>,
     mut see: impl FnMut(CString, FileType) -> Result<bool, Errno>,
 ) -> Result<(), Errno> {

@@ -25,6 +25,8 @@ pub(super) struct HomeState {
     pub(super) is_layered: bool,
     /// Devices that files of the layer show, where that lies on the private storage.
     pub(super) private_devices: Vec<u64>,
+    /// What the layer's changes are in, where they are gone with the run.
+    pub(super) dropped: Option<OwnedFd>,
 }
 
 /// The host's own home, and where the layer is kept, as detached mounts.
@@ -85,15 +87,14 @@ fn overlay(
         readable: &layer.readable,
     };
     let tree = parts.mount().during(Step::HomeLayer)?;
-    let private_devices = if upper.is_private {
-        devices(&tree).during(Step::HomeLayer)?
-    } else {
-        Vec::new()
-    };
-    let state = HomeState {
+    let mut state = HomeState {
         is_layered: true,
-        private_devices,
+        ..HomeState::default()
     };
+    if upper.is_private {
+        state.private_devices = devices(&tree).during(Step::HomeLayer)?;
+        state.dropped = Some(upper.folder);
+    }
     Ok((tree, state))
 }
 
@@ -222,7 +223,7 @@ fn instead(
         sys::attach(private()?.as_fd(), point.as_fd()).at(Step::AttachMount, path)?;
         return Ok(HomeState {
             is_layered: true,
-            private_devices: Vec::new(),
+            ..HomeState::default()
         });
     }
     for path in &layer.caches {

@@ -85,7 +85,7 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
         .during(Step::ParentDeath)?;
     let held = &plan.guard().survey().configurations;
     let Built {
-        home,
+        mut home,
         configurations,
     } = ground.build(plan.view(), plan.limits().watch.disk, held)?;
     sys::join_fresh_session_keyring().during(Step::Keyring)?;
@@ -105,6 +105,7 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
         lead_session(plan, pty)?;
     }
     let watchdog = Watchdog::new(plan.limits().watch).during(Step::Scratch)?;
+    let dropped_home = home.dropped.take();
     // As it is before anything is written.
     let storage = limited_storage(plan, home)?;
     score.as_ref().map(OomScore::raise);
@@ -148,6 +149,7 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
         signals,
         desk,
         watchdog,
+        dropped_home,
         time_limit: plan.time_limit(),
     }))
 }

@@ -1,6 +1,7 @@
 //! The init while the command runs: carries out its watched calls, reaps,
 //! passes signals on, watches limits, keeps time, and ends everything.
 
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use ringfence_sys::{self as sys, Channel, Child, Errno, Reaped, Received, SignalQueue};
@@ -32,6 +33,8 @@ pub(super) struct Life<'a> {
     deadline: Option<Instant>,
     timed_out: bool,
     watchdog: Watchdog,
+    /// The private layer over the home, which the supervisor looks at in the end.
+    dropped_home: Option<OwnedFd>,
     /// When everything is killed if the supervisor has not done so.
     last_moment: Option<Instant>,
     /// When what was needed to start is let go.
@@ -55,6 +58,7 @@ pub(super) struct Parts<'a> {
     pub(super) signals: SignalQueue,
     pub(super) desk: Desk<'a>,
     pub(super) watchdog: Watchdog,
+    pub(super) dropped_home: Option<OwnedFd>,
     pub(super) time_limit: Option<Duration>,
 }
 
@@ -72,6 +76,7 @@ impl<'a> Life<'a> {
             deadline: time.and_then(|time| Instant::now().checked_add(time)),
             timed_out: false,
             watchdog: parts.watchdog,
+            dropped_home: parts.dropped_home,
             last_moment: None,
             settles: Instant::now().checked_add(SETTLED),
         }
@@ -328,7 +333,8 @@ impl<'a> Life<'a> {
             timed_out: self.timed_out,
             usage,
         };
-        let told = tell(self.supervisor, &Event::Ended(ended), &[]);
+        let layer = self.dropped_home.as_ref().map(AsFd::as_fd);
+        let told = tell(self.supervisor, &Event::Ended(ended), layer.as_slice());
         // The process ends now: the kernel lets go of everything at once.
         std::mem::forget(self);
         i32::from(told.is_err())

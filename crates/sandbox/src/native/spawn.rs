@@ -52,6 +52,8 @@ pub struct Running {
     /// Whether the command's process is the command, as far as we were told.
     has_begun: Cell<bool>,
     is_over: Cell<bool>,
+    /// What was written to a private layer over the home, once all is over.
+    dropped_home: RefCell<Option<OwnedFd>>,
     /// Goes last, with the group that holds the limits.
     limits: Arc<LimitPlan>,
 }
@@ -168,6 +170,7 @@ fn start(
             .map(Observations::new),
         has_begun: Cell::new(false),
         is_over: Cell::new(false),
+        dropped_home: RefCell::default(),
         limits: Arc::clone(plan.limits()),
     };
     // Lives until the sandbox has started, so that the processes behind the
@@ -407,8 +410,11 @@ impl Running {
 
     fn receive_event(&self) -> Result<Option<Event>, SpawnError> {
         match self.channel.try_receive() {
-            Ok(Received::Message(bytes, _)) => {
+            Ok(Received::Message(bytes, mut descriptors)) => {
                 let event = event_in(&bytes)?;
+                if matches!(event, Event::Ended(_)) {
+                    self.dropped_home.replace(descriptors.pop());
+                }
                 self.has_begun
                     .set(self.has_begun.get() || event == Event::Started);
                 Ok(Some(event))
@@ -416,6 +422,12 @@ impl Running {
             Ok(Received::Nothing) => Ok(None),
             Ok(Received::Closed) | Err(_) => Err(SpawnError::InitLost),
         }
+    }
+
+    /// What was written to a private layer over the home, after the last event: a directory that
+    /// code inside made the content of. It is gone when this is closed.
+    pub fn take_dropped_home(&self) -> Option<OwnedFd> {
+        self.dropped_home.take()
     }
 
     /// Whether the init is at hand: until its process is the command, it waits

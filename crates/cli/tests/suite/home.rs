@@ -661,7 +661,7 @@ const GONE: &str = "written to the private home, and gone with this run:";
 fn repository() -> (Place, std::path::PathBuf) {
     let place = Place::new();
     let project = place.home.join("code/project");
-    std::fs::create_dir_all(&project).unwrap();
+    std::fs::create_dir_all(&project).expect("a project");
     let script = "set -e; git init -q . && echo x > file && git add file
         git -c user.name=a -c user.email=a@example.org commit -q -m one
         git init -q --bare ../up.git";

@@ -131,7 +131,7 @@ impl Look<'_> {
                 continue;
             }
             if kind == FileType::Directory {
-                found.extend(self.directory(&name, pair, path, depth));
+                found.extend(self.directory(&name, pair, &path, depth));
             } else {
                 found.extend(self.file(&name, kind, pair, path));
             }
@@ -143,14 +143,14 @@ impl Look<'_> {
         &mut self,
         name: &CString,
         pair: &Pair<'_>,
-        path: PathBuf,
+        path: &Path,
         depth: usize,
     ) -> Vec<Found> {
         let host = pair.host.and_then(|host| open_host(host, name.as_c_str()));
         // Made on the way to something else.
-        let is_passage = leads_to_tool_state(&path) || self.is_above_covered(&path);
+        let is_passage = leads_to_tool_state(path) || self.is_above_covered(path);
         let whole = |change| Found {
-            path: path.clone(),
+            path: path.to_path_buf(),
             change,
             is_directory: true,
             entries: 1,
@@ -165,7 +165,7 @@ impl Look<'_> {
                     layer: inner.as_fd(),
                     host: host.as_ref().map(AsFd::as_fd),
                 };
-                folded(self.sort(entries, &pair, &path, depth - 1), &path)
+                folded(self.sort(entries, &pair, path, depth - 1), path)
             }
             _ => vec![whole(Change::Changed)],
         }

@@ -9,6 +9,8 @@ use std::path::Path;
 use ringfence_audit::{Refusal, RefusalKind, amount};
 use ringfence_policy::Reason;
 use ringfence_runtime::{ExitReason, Report, nesting_advice};
+use rustix::fs::Access;
+use rustix::io::Errno;
 
 pub(crate) use self::dropped::show_dropped;
 use self::presets::Fitting;
@@ -231,8 +233,27 @@ fn wanted_directory(refusal: &Refusal) -> Option<&str> {
     let is_wanted = refusal.kind == RefusalKind::File
         && refusal.rule == OUTSIDE
         && !directory.is_empty()
-        && !is_system(directory);
+        && !is_system(directory)
+        && is_users_to_write(&refusal.subject);
     is_wanted.then_some(directory)
+}
+
+/// Whether the user could write there without a sandbox: the file, or the first directory on the
+/// way to it that there is. Nothing changes for who could not, as with what programs merely probe.
+fn is_users_to_write(path: &str) -> bool {
+    let is_writable = |path: &Path| rustix::fs::access(path, Access::WRITE_OK);
+    let mut above = Path::new(path).ancestors();
+    let first = above.find_map(|path| match is_writable(path) {
+        Err(Errno::NOENT | Errno::NOTDIR) => None,
+        answer => Some((path, answer)),
+    });
+    match first {
+        Some((found, Err(Errno::ACCESS | Errno::PERM | Errno::ROFS))) => {
+            // One that cannot be written may be replaced where names can be made.
+            found == Path::new(path) && found.parent().is_some_and(|own| is_writable(own).is_ok())
+        }
+        _ => true,
+    }
 }
 
 /// What many programs try beside their work, and do without.
@@ -320,6 +341,7 @@ fn telling(refusals: &[Refusal]) -> Vec<&Refusal> {
     let is_noise = |refusal: &&Refusal| {
         refusal.kind == RefusalKind::Call
             || is_idle(refusal)
+            || (refusal.rule == OUTSIDE && !is_users_to_write(&refusal.subject))
             || (refusal.operation == "look-up" && is_connected(&refusal.subject))
     };
     refusals

@@ -803,3 +803,40 @@ fn g9_shut_directories_and_links_in_a_private_home_stop_no_end() {
         assert!(outcome.stderr.contains(&line), "{}", outcome.stderr);
     }
 }
+
+#[test]
+fn a_path_of_a_flag_may_leave_the_working_directory() {
+    let (place, project) = repository();
+    let flags = ["--write", "../up.git", "--write", "../new/"];
+    let script = "git push -q ../up.git HEAD:refs/heads/main && echo made > ../new/x";
+    let outcome = place.program(&flags, script).folder(&project).run();
+    assert!(!outcome.expect_code(0).stderr.contains(GONE));
+    assert_eq!(place.home.read("code/new/x"), "made\n");
+    place
+        .outside("git -C ~/code/up.git log --oneline main")
+        .expect_code(0);
+    // A file means the same for everybody.
+    let rules = "[filesystem.write]\nallow = [\"../up.git\"]\n";
+    std::fs::write(project.join("ringfence.toml"), rules).expect("a file");
+    let words = ["policy", "check", "ringfence.toml"];
+    let outcome = place.command(&words).folder(&project).run();
+    assert!(outcome.code() != 0, "{}", outcome.stderr);
+}
+
+#[test]
+fn what_the_user_could_not_write_outside_is_neither_told_nor_proposed() {
+    let place = Place::new();
+    let shut = place.home.join("shut");
+    std::fs::create_dir(&shut).expect("a directory");
+    std::fs::create_dir(place.home.join("open")).expect("a directory");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o555);
+    std::fs::set_permissions(&shut, mode).expect("its mode");
+    let is_root = place.outside("touch ~/shut/probe").code() == 0;
+    let script = "touch ~/shut/x ~/open/x; true";
+    let outcome = place.inside(&["--home", "none"], script).expect_code(0);
+    let proposed = |name: &str| format!("--write {}/{name}", place.home.text());
+    let said = &outcome.stderr;
+    let block = said.split("ringfence: refused").nth(1).unwrap_or_default();
+    assert!(block.contains(&proposed("open")), "{said}");
+    assert_eq!(block.contains("/shut"), is_root, "{said}");
+}

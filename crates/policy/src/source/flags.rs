@@ -1,5 +1,6 @@
 //! Command-line flags as a layer.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -198,7 +199,10 @@ fn paths(
     context: &PathContext,
 ) -> Result<Vec<Sourced<PathRule>>, SourceError> {
     list.iter()
-        .map(|text| sourced(parse_as(text, context, form), &flag(name)))
+        .map(|text| {
+            let (text, context) = climbed(text, context);
+            sourced(parse_as(&text, &context, form), &flag(name))
+        })
         .collect()
 }
 
@@ -208,8 +212,32 @@ fn files(
     context: &PathContext,
 ) -> Result<Vec<Sourced<PathBuf>>, SourceError> {
     list.iter()
-        .map(|text| sourced(literal(text, context), &flag(name)))
+        .map(|text| {
+            let (text, context) = climbed(text, context);
+            sourced(literal(&text, &context), &flag(name))
+        })
         .collect()
+}
+
+/// A relative path that leaves the working directory by `..`, from the directory that it leads to:
+/// whoever types it stands there. A file means the same wherever it lies, and must not do so.
+fn climbed<'a>(text: &'a str, context: &'a PathContext) -> (Cow<'a, str>, Cow<'a, PathContext>) {
+    let is_relative = !text.starts_with(['/', '~']);
+    if !(is_relative && text.split('/').any(|part| part == "..")) {
+        return (text.into(), Cow::Borrowed(context));
+    }
+    let mut context = context.clone();
+    let mut below = Vec::new();
+    for part in text.split('/') {
+        match part {
+            ".." if below.pop().is_none() => drop(context.base.pop()),
+            "" | "." | ".." => {}
+            name => below.push(name),
+        }
+    }
+    let end = if text.ends_with('/') { "/" } else { "" };
+    let text = format!("./{}{end}", below.join("/"));
+    (text.into(), Cow::Owned(context))
 }
 
 fn assign(text: &str) -> Result<(String, String), EnvError> {
@@ -229,6 +257,40 @@ mod tests {
         PathContext {
             home: "/home/u".into(),
             base: "/w".into(),
+        }
+    }
+
+    #[test]
+    fn paths_of_flags_may_leave_the_working_directory() {
+        let context = PathContext {
+            base: "/a/b/c".into(),
+            ..context()
+        };
+        for (text, path) in [
+            ("..", "/a/b"),
+            ("../", "/a/b/"),
+            ("../x", "/a/b/x"),
+            ("./../x/", "/a/b/x/"),
+            ("d/../../x", "/a/b/x"),
+            ("../../../../x", "/x"),
+            ("x/..", "/a/b/c"),
+        ] {
+            let rules = paths(&[text.to_owned()], "--write", Form::Literal, &context).unwrap();
+            let PathRule::Literal(found) = &rules[0].value else {
+                panic!("{text}");
+            };
+            assert_eq!(found, std::path::Path::new(path), "{text}");
+            assert_eq!(
+                rules[0].value.names_directory(),
+                text.ends_with('/'),
+                "{text}"
+            );
+        }
+        let glob = paths(&["../*.x".to_owned()], "--hide", Form::Glob, &context).unwrap();
+        assert_eq!(glob[0].value, PathRule::Glob("/a/b/*.x".to_owned()));
+        for text in ["~/../x", "/a/../x"] {
+            let refused = paths(&[text.to_owned()], "--write", Form::Literal, &context);
+            assert!(refused.is_err(), "{text}");
         }
     }
 

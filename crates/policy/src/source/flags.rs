@@ -236,7 +236,8 @@ fn climbed<'a>(text: &'a str, context: &'a PathContext) -> (Cow<'a, str>, Cow<'a
         }
     }
     let end = if text.ends_with('/') { "/" } else { "" };
-    let text = format!("./{}{end}", below.join("/"));
+    // From a dot, so that a name that begins with a tilde stays one.
+    let text = [&["."], below.as_slice()].concat().join("/") + end;
     (text.into(), Cow::Owned(context))
 }
 
@@ -274,6 +275,7 @@ mod tests {
             ("d/../../x", "/a/b/x"),
             ("../../../../x", "/x"),
             ("x/..", "/a/b/c"),
+            ("../~x", "/a/b/~x"),
         ] {
             let rules = paths(&[text.to_owned()], "--write", Form::Literal, &context).unwrap();
             let PathRule::Literal(found) = &rules[0].value else {
@@ -350,7 +352,7 @@ mod tests {
             ),
             (
                 FlagLayer {
-                    write: vec!["../x".into()],
+                    write: vec!["~/../x".into()],
                     ..Default::default()
                 },
                 "flag --write: ",

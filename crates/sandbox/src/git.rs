@@ -134,17 +134,13 @@ pub(crate) enum Named {
 /// Which files the text of a configuration file names. Read generously: a name
 /// too many is guarded in vain.
 pub(crate) fn named_files(text: &str) -> Vec<Named> {
-    let joined = text.replace("\\\r\n", "").replace("\\\n", "");
     let mut section = String::new();
     let mut named = Vec::new();
-    for line in joined.lines() {
-        let mut setting = line.trim_start_matches('\u{feff}').trim();
-        if let Some(header) = setting.strip_prefix('[') {
-            let Some((name, _, rest)) = section_name(header) else {
-                continue;
-            };
+    for line in &joined_lines(text) {
+        let mut setting = line.trim_start_matches('\u{feff}').trim_matches(SPACES);
+        while let Some((name, _, rest)) = setting.strip_prefix('[').and_then(section_name) {
             section = name;
-            setting = rest.trim();
+            setting = rest.trim_matches(SPACES);
         }
         let Some((key, value)) = setting.split_once('=') else {
             continue;
@@ -159,18 +155,72 @@ pub(crate) fn named_files(text: &str) -> Vec<Named> {
     named
 }
 
-/// A value without quotes and without what is said about it.
+/// What Git takes for space around a value.
+const SPACES: [char; 3] = [' ', '\t', '\r'];
+
+/// The lines without comments, each with those that it goes on in. What ends a
+/// comment, or an escaped backslash, does not go on.
+fn joined_lines(text: &str) -> Vec<String> {
+    let text = text.replace("\r\n", "\n");
+    let mut characters = text.chars();
+    let (mut quoted, mut comment) = (false, false);
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    while let Some(character) = characters.next() {
+        match character {
+            '\n' => {
+                lines.push(std::mem::take(&mut line));
+                (quoted, comment) = (false, false);
+            }
+            _ if comment => {}
+            '\\' => match characters.next() {
+                Some('\n') => {}
+                next => line.extend(['\\'].into_iter().chain(next)),
+            },
+            '#' | ';' if !quoted => comment = true,
+            other => {
+                quoted ^= other == '"';
+                line.push(other);
+            }
+        }
+    }
+    lines.push(line);
+    lines
+}
+
+/// A value as Git reads it: without quotes, and with its escapes resolved.
 fn plain_value(value: &str) -> String {
     let mut quoted = false;
     let mut plain = String::new();
-    for character in value.trim().chars() {
+    // Up to where space at the end belongs to the value.
+    let mut end = 0;
+    let mut characters = value.trim_start_matches(SPACES).chars();
+    while let Some(character) = characters.next() {
         match character {
             '"' => quoted = !quoted,
-            '#' | ';' if !quoted => break,
-            other => plain.push(other),
+            '\\' => {
+                plain.extend(characters.next().map(unescaped));
+                end = plain.len();
+            }
+            other => {
+                plain.push(other);
+                if quoted || !SPACES.contains(&other) {
+                    end = plain.len();
+                }
+            }
         }
     }
-    plain.trim_end().to_owned()
+    plain.truncate(end);
+    plain
+}
+
+fn unescaped(character: char) -> char {
+    match character {
+        'n' => '\n',
+        't' => '\t',
+        'b' => '\u{8}',
+        other => other,
+    }
 }
 
 /// The work tree that a configuration file names.
@@ -674,5 +724,26 @@ mod tests {
             Named::Configuration("a b".into()),
         ];
         assert_eq!(named_files(text), named);
+    }
+
+    #[test]
+    fn g4_values_are_read_with_their_escapes_as_git_does() {
+        for (value, read) in [
+            (r"a\\b", r"a\b"),
+            (r#""a\"b""#, "a\"b"),
+            (r"a\tb\nc\bd", "a\tb\nc\u{8}d"),
+            (r#"\"a#b"#, "\"a"),
+            (r#"a" b # c" # d"#, "a b # c"),
+            ("\" a \" ", " a "),
+            ("a\u{a0}", "a\u{a0}"),
+            ("a\\\r\nb", "ab"),
+        ] {
+            let text = format!("[core]\nhooksPath = {value}\n");
+            assert_eq!(named_files(&text), [Named::Hooks(read.into())], "{value}");
+        }
+        for before in ["# note \\", "; \"", "[alias]\nx = a\\\\", "[a \"#\"]"] {
+            let text = format!("{before}\n[x] [core] hooksPath = own\n");
+            assert_eq!(named_files(&text), [Named::Hooks("own".into())], "{before}");
+        }
     }
 }

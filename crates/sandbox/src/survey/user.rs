@@ -1,13 +1,19 @@
 //! The user's own Git configuration, which holds in every repository.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::looking::open_root;
 use crate::git::{self, Named};
 
-/// How far configuration that names configuration is followed.
-const DEEPEST_INCLUDE: usize = 5;
+/// How far configuration that names configuration is followed: as far as Git
+/// does.
+const DEEPEST_INCLUDE: usize = 10;
+/// The most settings that are read from the environment.
+const MOST_VARIABLES: usize = 1000;
+/// The accounts of the machine.
+const ACCOUNTS: &str = "/etc/passwd";
 /// Where Git keeps the configuration of the machine, by how it was built.
 const OF_THE_MACHINE: [&str; 2] = ["/etc/gitconfig", "/usr/local/etc/gitconfig"];
 
@@ -16,7 +22,13 @@ const OF_THE_MACHINE: [&str; 2] = ["/etc/gitconfig", "/usr/local/etc/gitconfig"]
 pub(crate) struct UserGit {
     home: PathBuf,
     files: Vec<PathBuf>,
+    /// What the environment names.
+    variables: Vec<Named>,
 }
+
+/// How deep each file was read, by where it is and where what it names is
+/// sought from: what names itself often is not read as often.
+type Depths = HashMap<(PathBuf, PathBuf), usize>;
 
 impl UserGit {
     /// As Git looks for it with this home directory and environment.
@@ -34,6 +46,7 @@ impl UserGit {
         Self {
             home: home.to_path_buf(),
             files: own.into_iter().chain(named).chain(machine).collect(),
+            variables: named_by_variables(environment),
         }
     }
 
@@ -44,6 +57,14 @@ impl UserGit {
         for file in &self.files {
             named.extend(self.named_by(file));
         }
+        // Git takes no relative path of configuration from there.
+        let is_sought = |one: &Named| match one {
+            Named::Hooks(_) => true,
+            Named::Configuration(path) => self.expanded(path.clone()).is_absolute(),
+        };
+        let variables = self.variables.iter().filter(|one| is_sought(one)).cloned();
+        let mut depths = Depths::new();
+        self.follow(Path::new("/"), variables, 0, &mut depths, &mut named);
         named
     }
 
@@ -57,21 +78,31 @@ impl UserGit {
     /// name.
     pub(super) fn named_in(&self, base: &Path, text: &str) -> Vec<Named> {
         let mut named = Vec::new();
-        self.follow(base, text, 0, &mut named);
+        let first = git::named_files(text);
+        self.follow(base, first, 0, &mut Depths::new(), &mut named);
         named
     }
 
-    fn follow(&self, base: &Path, text: &str, depth: usize, named: &mut Vec<Named>) {
-        for one in git::named_files(text) {
+    fn follow(
+        &self,
+        base: &Path,
+        ones: impl IntoIterator<Item = Named>,
+        depth: usize,
+        depths: &mut Depths,
+        named: &mut Vec<Named>,
+    ) {
+        for one in ones {
             match one {
                 Named::Hooks(path) => named.push(Named::Hooks(self.expanded(path))),
                 Named::Configuration(path) => {
                     let path = base.join(self.expanded(path));
+                    let base = path.parent().unwrap_or(base);
                     if depth < DEEPEST_INCLUDE
+                        && is_new(&path, base, depth, depths)
                         && let Some(more) = read(&path)
                     {
-                        let base = path.parent().unwrap_or(base);
-                        self.follow(base, &more, depth + 1, named);
+                        let more = git::named_files(&more);
+                        self.follow(base, more, depth + 1, depths, named);
                     }
                     named.push(Named::Configuration(path));
                 }
@@ -79,12 +110,76 @@ impl UserGit {
         }
     }
 
+    /// `~/below`, and `~user/below` by the accounts of the machine.
     fn expanded(&self, path: PathBuf) -> PathBuf {
-        match path.strip_prefix("~") {
-            Ok(below) => self.home.join(below),
-            Err(_) => path,
+        let Some(rest) = path.to_str().and_then(|path| path.strip_prefix('~')) else {
+            return path;
+        };
+        let (user, below) = rest.split_once('/').unwrap_or((rest, ""));
+        let home = if user.is_empty() {
+            Some(self.home.clone())
+        } else {
+            let accounts = std::fs::read(ACCOUNTS).unwrap_or_default();
+            home_of(user, &String::from_utf8_lossy(&accounts))
+        };
+        // As text: what is below stays so, however many slashes it begins with.
+        let below = below.trim_start_matches('/');
+        home.map_or(path.clone(), |home| match below {
+            "" => home,
+            below => home.join(below),
+        })
+    }
+}
+
+/// Whether the file was not read before, or only deeper, where less of what it
+/// names was followed.
+fn is_new(file: &Path, base: &Path, depth: usize, depths: &mut Depths) -> bool {
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    let Some(place) = real(file).zip(real(base)) else {
+        return false;
+    };
+    let before = depths.entry(place).or_insert(usize::MAX);
+    let is_new = depth < *before;
+    *before = depth.min(*before);
+    is_new
+}
+
+/// The home directory of a user in a table of accounts.
+fn home_of(user: &str, accounts: &str) -> Option<PathBuf> {
+    accounts.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let is_user = fields.next() == Some(user);
+        let home = fields.nth(4)?;
+        (is_user && home.starts_with('/')).then(|| PathBuf::from(home))
+    })
+}
+
+/// What the settings in the environment name: `GIT_CONFIG_KEY_0` and so on.
+fn named_by_variables(environment: &[(OsString, OsString)]) -> Vec<Named> {
+    let variables: HashMap<_, _> = environment.iter().rev().cloned().collect();
+    let variable = |name: &str| variables.get(&OsString::from(name));
+    let count = variable("GIT_CONFIG_COUNT").and_then(|count| count.to_str());
+    // More than a number can hold are too many in any case.
+    let count = count.map_or(0, |count| match count.trim().parse::<usize>() {
+        Ok(count) => count.min(MOST_VARIABLES),
+        Err(_) => MOST_VARIABLES,
+    });
+    let mut named = Vec::new();
+    for number in 0..count {
+        let key = variable(&format!("GIT_CONFIG_KEY_{number}"));
+        let value = variable(&format!("GIT_CONFIG_VALUE_{number}"));
+        let (Some(key), Some(value)) = (key, value) else {
+            continue;
+        };
+        let key = key.to_string_lossy().to_ascii_lowercase();
+        let is_condition = key.starts_with("includeif.") && key.ends_with(".path");
+        if key == "core.hookspath" {
+            named.push(Named::Hooks(value.into()));
+        } else if key == "include.path" || is_condition {
+            named.push(Named::Configuration(value.into()));
         }
     }
+    named
 }
 
 fn read(file: &Path) -> Option<String> {
@@ -124,5 +219,87 @@ mod tests {
                 hooks("/opt/hooks"),
             ]
         );
+    }
+
+    #[test]
+    fn g4_homes_of_other_users_are_found() {
+        let accounts = "root:x:0:0:root:/root:/bin/sh\nbad:x\nann:x:7:7::/home/ann:\nno:x:8:8:::\n";
+        assert_eq!(home_of("ann", accounts), Some("/home/ann".into()));
+        assert_eq!(home_of("root", accounts), Some("/root".into()));
+        assert_eq!(home_of("no", accounts), None);
+        assert_eq!(home_of("an", accounts), None);
+        let user = UserGit::of(Path::new("/h"), &[]);
+        let text = "[core]\nhooksPath = ~root/hooks\nhooksPath = ~//a\nhooksPath = ~\n";
+        let root = std::fs::read_to_string(ACCOUNTS).unwrap();
+        let root = home_of("root", &root).unwrap();
+        let want = [hooks(root.join("hooks")), hooks("/h/a"), hooks("/h")];
+        assert_eq!(user.named_in(Path::new("/"), text), want);
+        let text = "[core]\nhooksPath = ~nobody-has-this-name/a\n";
+        let want = [hooks("~nobody-has-this-name/a")];
+        assert_eq!(user.named_in(Path::new("/"), text), want);
+    }
+
+    #[test]
+    fn g4_configuration_is_followed_as_deep_as_git_does() {
+        let folder = tempfile::tempdir().unwrap();
+        for depth in 1..=11 {
+            let text = format!(
+                "[include]\npath = {}\n[core]\nhooksPath = /{depth}\n",
+                depth + 1
+            );
+            std::fs::write(folder.path().join(depth.to_string()), text).unwrap();
+        }
+        let named = UserGit::default().named_in(folder.path(), "[include]\npath = 1\n");
+        assert!(named.contains(&hooks("/10")), "{named:?}");
+        assert!(!named.contains(&hooks("/11")), "{named:?}");
+    }
+
+    #[test]
+    fn g4_configuration_that_names_itself_is_read_to_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut text = "[include]\npath = own\npath = ../x/own\n".repeat(100);
+        text.push_str("[core]\nhooksPath = /a\n");
+        std::fs::create_dir(folder.path().join("x")).unwrap();
+        let base = folder.path().join("x");
+        std::fs::write(base.join("own"), &text).unwrap();
+        let named = UserGit::default().named_in(&base, &text);
+        let found = named.iter().filter(|one| **one == hooks("/a")).count();
+        assert_eq!(found, 2);
+    }
+
+    #[test]
+    fn g4_configuration_in_the_environment_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path();
+        std::fs::write(home.join("more"), "[core]\nhooksPath = /of/more\n").unwrap();
+        let of = |count: &str| {
+            let settings = [
+                ("core.hooksPath", "own \\\\"),
+                ("Include.Path", "~/more"),
+                ("includeIf.gitdir:/A.b/.path", "/none/here"),
+                ("include.path", "relative"),
+                ("user.name", "/x"),
+                ("core.hookspath", "/last"),
+            ];
+            let mut environment = vec![("GIT_CONFIG_COUNT".into(), count.into())];
+            for (number, (key, value)) in settings.into_iter().enumerate() {
+                environment.push((format!("GIT_CONFIG_KEY_{number}").into(), key.into()));
+                environment.push((format!("GIT_CONFIG_VALUE_{number}").into(), value.into()));
+            }
+            let mut user = UserGit::of(home, &environment);
+            user.files.clear();
+            user.named()
+        };
+        let want = [
+            hooks("own \\\\"),
+            hooks("/of/more"),
+            Named::Configuration(home.join("more")),
+            Named::Configuration("/none/here".into()),
+            hooks("/last"),
+        ];
+        assert_eq!(of("5"), want[..4]);
+        assert_eq!(of("6"), want);
+        assert_eq!(of("99999999999999999999999"), want);
+        assert_eq!(of("0"), []);
     }
 }

@@ -216,10 +216,7 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
     let stand_ins = StandIns::of(request.policy, &|name| std::env::var_os(name))?;
     // Before the plan, which hides what is there.
     let evidence = Evidence::open(request.policy.audit().value, request.audit)?;
-    let command = match &request.setup {
-        Some(setup) => setup.wrap(request.command),
-        None => request.command,
-    };
+    let command = wrapped(request.setup.as_ref(), request.command);
     let swept_before = sweep_after_others(
         request.policy,
         &request.working_folder,
@@ -310,6 +307,14 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
         report.lose_evidence();
     }
     Ok(report)
+}
+
+/// The command, after what kits do before it.
+fn wrapped(setup: Option<&KitSetup>, command: Vec<OsString>) -> Vec<OsString> {
+    match setup {
+        Some(setup) => setup.wrap(command),
+        None => command,
+    }
 }
 
 /// What was written to a home that is gone with the run. The layer is let go of.

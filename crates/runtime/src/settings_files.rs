@@ -129,7 +129,7 @@ fn is_plain_yaml(line: &str) -> bool {
         return true;
     }
     let marks_key = whole.split(' ').any(|word| word.starts_with('?'));
-    let is_even = |quote: char| whole.matches(quote).count() % 2 == 0;
+    let is_even = |quote: char| whole.matches(quote).count().is_multiple_of(2);
     let is_closed = !whole.contains(['[', ']', '{', '}']) || is_closed_flow(whole);
     !whole.contains('\t') && !marks_key && is_even('"') && is_even('\'') && is_closed
 }

@@ -172,7 +172,8 @@ fn named_by_variables(environment: &[(OsString, OsString)]) -> Vec<Named> {
             continue;
         };
         let key = key.to_string_lossy().to_ascii_lowercase();
-        let is_condition = key.starts_with("includeif.") && key.ends_with(".path");
+        let condition = key.strip_prefix("includeif.");
+        let is_condition = condition.is_some_and(|rest| rest.strip_suffix(".path").is_some());
         if key == "core.hookspath" {
             named.push(Named::Hooks(value.into()));
         } else if key == "include.path" || is_condition {

@@ -274,6 +274,13 @@ pub(crate) fn read_text(directory: impl AsFd, name: &OsStr) -> Result<Option<Str
     Ok(bytes.and_then(|bytes| String::from_utf8(bytes).ok()))
 }
 
+/// The text of such a file to look for paths in, whatever bytes are between
+/// them.
+pub(crate) fn read_roughly(directory: impl AsFd, name: &OsStr) -> Option<String> {
+    let bytes = read_plain(directory, name).ok()??;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// The bytes of a plain file of ordinary size; `None` for anything else.
 pub(crate) fn read_plain(directory: impl AsFd, name: &OsStr) -> Result<Option<Vec<u8>>, Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -150,7 +150,7 @@ impl Surveyor<'_> {
     fn follow_configuration(&mut self, directory: &Looked, path: &Path, trees: &[PathBuf]) {
         let mut named = self.user_named().to_vec();
         for name in ["config", "config.worktree"] {
-            if let Ok(Some(text)) = git::read_text(directory, OsStr::new(name)) {
+            if let Some(text) = git::read_roughly(directory, OsStr::new(name)) {
                 named.extend(self.guard.user_git().named_in(path, &text));
             }
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::looking::open_root;
+use super::looking::open_readable;
 use crate::git::{self, Named};
 
 /// How far configuration that names configuration is followed: as far as Git
@@ -185,8 +185,8 @@ fn named_by_variables(environment: &[(OsString, OsString)]) -> Vec<Named> {
 
 fn read(file: &Path) -> Option<String> {
     let file = std::fs::canonicalize(file).ok()?;
-    let directory = open_root(file.parent()?).ok()?;
-    git::read_text(&directory, file.file_name()?).ok().flatten()
+    let directory = open_readable(file.parent()?).ok()?;
+    git::read_roughly(&directory, file.file_name()?)
 }
 
 #[cfg(test)]

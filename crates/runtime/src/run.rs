@@ -231,6 +231,7 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
         command: Command::new(command)?,
         working_folder: &request.working_folder,
         environment: request.environment,
+        surrounding: std::env::vars_os().collect(),
         streams: arranged.inside,
         terminal_size: arranged.size,
         untouchable: request.untouchable,

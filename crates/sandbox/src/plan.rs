@@ -121,8 +121,11 @@ pub struct PlanRequest<'a> {
     pub command: Command,
     /// Where to run it.
     pub working_folder: &'a Path,
-    /// The environment outside.
+    /// What the environment inside is made from.
     pub environment: Vec<(OsString, OsString)>,
+    /// All of the environment outside, none of which goes in by this: where the
+    /// user's own programs find their configuration.
+    pub surrounding: Vec<(OsString, OsString)>,
     /// What becomes of the standard streams.
     pub streams: [Stream; 3],
     /// The size of the sandbox's own terminal.
@@ -268,7 +271,7 @@ impl Plan {
             network: &network,
             ids: &ids,
             mounts: &mounts,
-            user_git: UserGit::of(&request.host.home, &request.environment),
+            user_git: UserGit::of(&request.host.home, &request.surrounding),
         })?;
         let guarding = choose_guarding(policy, level, &guard);
         let watch = Watch::new(guarding, has_file_stream(&request.streams));

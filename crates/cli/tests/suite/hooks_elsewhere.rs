@@ -16,6 +16,8 @@ struct Case {
     tree: &'static str,
     /// The working directory, all that can be written.
     at: &'static str,
+    /// What the user has set.
+    variables: &'static [(&'static str, &'static str)],
 }
 
 const CASES: &[Case] = &[
@@ -25,6 +27,7 @@ const CASES: &[Case] = &[
         attack: "PLANT tools",
         tree: ".",
         at: ".",
+        variables: &[],
     },
     Case {
         what: "a directory that is not there",
@@ -32,6 +35,7 @@ const CASES: &[Case] = &[
         attack: "PLANT tools/hooks",
         tree: ".",
         at: ".",
+        variables: &[],
     },
     Case {
         what: "the directory around it moved",
@@ -39,6 +43,7 @@ const CASES: &[Case] = &[
         attack: "mv tools away; PLANT tools/hooks",
         tree: ".",
         at: ".",
+        variables: &[],
     },
     Case {
         what: "in a directory of dependencies, which is moved",
@@ -47,6 +52,7 @@ const CASES: &[Case] = &[
         attack: "mv node_modules/a node_modules/b; PLANT node_modules/a/hooks",
         tree: ".",
         at: ".",
+        variables: &[],
     },
     Case {
         what: "a work tree that was added",
@@ -55,6 +61,7 @@ const CASES: &[Case] = &[
         attack: "PLANT other/tools",
         tree: "other",
         at: ".",
+        variables: &[],
     },
     Case {
         what: "another file that leads to the same repository",
@@ -63,6 +70,7 @@ const CASES: &[Case] = &[
         attack: "PLANT other/tools",
         tree: "other",
         at: ".",
+        variables: &[],
     },
     Case {
         what: "a submodule",
@@ -72,6 +80,7 @@ const CASES: &[Case] = &[
         attack: "PLANT own/sub/tools",
         tree: "own/sub",
         at: ".",
+        variables: &[],
     },
     Case {
         what: "configuration that is a link, included",
@@ -80,6 +89,7 @@ const CASES: &[Case] = &[
         attack: "PLANT tools",
         tree: ".",
         at: ".",
+        variables: &[],
     },
     Case {
         what: "the user's own configuration",
@@ -87,6 +97,7 @@ const CASES: &[Case] = &[
         attack: "PLANT tools",
         tree: ".",
         at: ".",
+        variables: &[],
     },
     Case {
         what: "the user's own configuration, and a new repository",
@@ -94,6 +105,7 @@ const CASES: &[Case] = &[
         attack: "git init -q new; PLANT new/tools/hooks",
         tree: "new",
         at: ".",
+        variables: &[],
     },
     Case {
         what: "a work tree whose repository is elsewhere",
@@ -102,6 +114,7 @@ const CASES: &[Case] = &[
         attack: "PLANT .hooks",
         tree: "other",
         at: "other",
+        variables: &[],
     },
     Case {
         what: "a repository around the working directory",
@@ -109,6 +122,7 @@ const CASES: &[Case] = &[
         attack: "PLANT hooks",
         tree: ".",
         at: "packages/app",
+        variables: &[],
     },
     Case {
         what: "configuration of a repository around it, included",
@@ -116,6 +130,7 @@ const CASES: &[Case] = &[
         attack: "PLANT hooks; printf '[core]\\nhooksPath = packages/app/hooks\\n' > settings",
         tree: ".",
         at: "packages/app",
+        variables: &[],
     },
     Case {
         what: "a work tree that the run adds",
@@ -123,6 +138,7 @@ const CASES: &[Case] = &[
         attack: "git -C own worktree add -q ../other; PLANT other/.husky/_",
         tree: "other",
         at: ".",
+        variables: &[],
     },
     Case {
         what: "a file of the run's that leads to a repository",
@@ -130,6 +146,7 @@ const CASES: &[Case] = &[
         attack: "mkdir new; echo 'gitdir: ../own/.git' > new/.git; PLANT new/tools",
         tree: "new",
         at: ".",
+        variables: &[],
     },
     Case {
         what: "a link of the run's in the user's own configuration",
@@ -137,6 +154,7 @@ const CASES: &[Case] = &[
         attack: "git init -q new; PLANT new/t/hooks; ln -s t new/tools",
         tree: "new",
         at: ".",
+        variables: &[],
     },
     Case {
         what: "a link in place of a directory that is not there",
@@ -144,12 +162,26 @@ const CASES: &[Case] = &[
         attack: "PLANT t/hooks; ln -s t tools",
         tree: ".",
         at: ".",
+        variables: &[],
+    },
+    Case {
+        what: "the user's variables",
+        prepare: "git init -q .",
+        attack: "PLANT tools",
+        tree: ".",
+        at: ".",
+        variables: &[
+            ("GIT_CONFIG_COUNT", "1"),
+            ("GIT_CONFIG_KEY_0", "core.hooksPath"),
+            ("GIT_CONFIG_VALUE_0", "tools"),
+        ],
     },
 ];
 
 struct Place {
     folder: Folder,
     home: Folder,
+    variables: &'static [(&'static str, &'static str)],
 }
 
 impl Place {
@@ -157,6 +189,7 @@ impl Place {
         let place = Self {
             folder: Folder::new(),
             home: Folder::new(),
+            variables: case.variables,
         };
         place.outside(case.prepare).expect_code(0);
         place
@@ -177,19 +210,23 @@ impl Place {
         plant + &script
     }
 
+    fn with_variables(&self, program: Program) -> Program {
+        let program = program.env("HOME", self.home.path());
+        let variables = self.variables.iter();
+        variables.fold(program, |program, (name, value)| program.env(name, value))
+    }
+
     fn outside(&self, script: &str) -> Outcome {
-        Program::new("sh")
+        self.with_variables(Program::new("sh"))
             .args(["-c", &self.script(script)])
-            .env("HOME", self.home.path())
             .folder(self.folder.path())
             .run()
     }
 
     fn inside(&self, guard: &str, case: &Case) -> Outcome {
-        ringfence()
+        self.with_variables(ringfence())
             .args(["run", "--guard", guard, "--", "sh", "-c"])
             .args([self.script(case.attack)])
-            .env("HOME", self.home.path())
             .folder(self.folder.join(case.at))
             .run()
     }

@@ -29,6 +29,8 @@ pub(super) struct Life<'a> {
     signals: SignalQueue,
     desk: Desk<'a>,
     watching: bool,
+    /// Whether the supervisor has stopped everything.
+    is_halted: bool,
     outcome: Option<Reaped>,
     deadline: Option<Instant>,
     timed_out: bool,
@@ -71,6 +73,7 @@ impl<'a> Life<'a> {
             from_command: Some(parts.from_command),
             signals: parts.signals,
             watching: parts.desk.listener().is_some(),
+            is_halted: false,
             desk: parts.desk,
             outcome: None,
             deadline: time.and_then(|time| Instant::now().checked_add(time)),
@@ -226,8 +229,14 @@ impl<'a> Life<'a> {
             match serde_json::from_slice(&bytes) {
                 Ok(Order::Signal(number)) => self.signal_command(number),
                 Ok(Order::KillAll) => kill_everything(),
-                Ok(Order::StopAll) => signal_everything(Signal::STOP),
-                Ok(Order::ContinueAll) => signal_everything(Signal::CONT),
+                Ok(Order::StopAll) => {
+                    self.is_halted = true;
+                    signal_everything(Signal::STOP);
+                }
+                Ok(Order::ContinueAll) => {
+                    signal_everything(Signal::CONT);
+                    self.is_halted = false;
+                }
                 Ok(Order::NetworkServed) => self.desk.go_online(),
                 Ok(Order::NetworkLacking) => self.desk.stay_offline(),
                 Ok(
@@ -285,7 +294,8 @@ impl<'a> Life<'a> {
         while self.signals.next().is_some() {}
         for (pid, state) in sys::reap_zombies() {
             match state {
-                Reaped::Stopped(_) if pid == self.command.pid => {
+                // The supervisor stops with a command that stops by itself.
+                Reaped::Stopped(_) if pid == self.command.pid && !self.is_halted => {
                     let _ = tell(self.supervisor, &Event::Stopped, &[]);
                 }
                 Reaped::Stopped(_) => {}

@@ -88,17 +88,19 @@ fn what_is_skipped_and_refused_is_told_unless_it_is_to_be_quiet() {
     let folder = Folder::new();
     let skipping = json!({"tlsTerminate": {"extraCaCertPaths": ["/no/such/file.pem"]}});
     let file = folder.write("s.json", &with("network", skipping).to_string());
+    // What the user could have made outside.
+    let touch = "touch $HOME/ringfence-made 2>/dev/null; true";
     let srt = |words: &[&str], quiet: &str| {
         let program = ringfence().args(["srt"]).args(words.iter().copied());
         let program = program.args(["-s".into(), file.clone()]);
-        let program = program.args(["-c", "touch /usr/made 2>/dev/null; true"]);
+        let program = program.args(["-c", touch]);
         let program = program.env("RINGFENCE_QUIET", quiet).folder(folder.path());
         program.run().expect_code(0).stderr
     };
     for quiet in ["", "0"] {
         let told = srt(&[], quiet);
         assert!(
-            told.contains("/usr/made") && told.contains("file.pem"),
+            told.contains("/ringfence-made") && told.contains("file.pem"),
             "{told}"
         );
     }

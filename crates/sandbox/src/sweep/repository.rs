@@ -2,12 +2,13 @@
 //! with them.
 
 use std::os::fd::AsFd;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::FileType;
 
 use super::{MOST_ENTRIES, Sweep, TOLD_TO_LOOK};
 use crate::git::{self, CONTROL_NAMES};
+use crate::sensitive::without_dots;
 use crate::survey::{Entry, Looked, list, open_directory, real};
 
 impl Sweep<'_> {
@@ -44,7 +45,7 @@ impl Sweep<'_> {
             return;
         }
         for hooks in self.baseline.relative_hooks() {
-            let place = plain(&tree.join(hooks));
+            let place = without_dots(&tree.join(hooks));
             let Some((mut directory, parent, entry)) = self.reach(&place) else {
                 continue;
             };
@@ -174,19 +175,4 @@ impl Sweep<'_> {
             .min()
             .unwrap_or(0)
     }
-}
-
-/// Without `.` and `..`, as far as the text goes.
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                plain.pop();
-            }
-            other => plain.push(other),
-        }
-    }
-    plain
 }

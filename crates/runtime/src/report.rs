@@ -65,12 +65,13 @@ pub struct HomeReport {
     /// Why it was private although a preset keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_kept: Option<String>,
-    /// What was written to a private home and is gone, but for copies and states of tools.
+    /// What was written to a private home, or beside a single writable file, and is gone, but for
+    /// copies and states of tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped: Option<DroppedReport>,
 }
 
-/// What was written to a private home and is gone with the run.
+/// What was written to private layers and is gone with the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DroppedReport {
@@ -82,7 +83,7 @@ pub struct DroppedReport {
     pub is_partial: bool,
 }
 
-/// One change of a private home.
+/// One change in a private layer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DroppedChange {
@@ -97,6 +98,24 @@ pub struct DroppedChange {
     /// Whether to propose that it be writable: the path is whole, nothing of the host is hidden
     /// there, and it is not a shell's or a tool's own, whose names begin with a dot.
     pub may_be_proposed: bool,
+    /// Whether it is in the home, which can be kept.
+    #[serde(default = "is_in_home")]
+    pub is_in_home: bool,
+}
+
+/// Older reports know no other layer.
+fn is_in_home() -> bool {
+    true
+}
+
+impl DroppedReport {
+    /// What two layers had.
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        self.changes.extend(other.changes);
+        self.more += other.more;
+        self.is_partial |= other.is_partial;
+        self
+    }
 }
 
 /// What became of a path, compared with the host's.

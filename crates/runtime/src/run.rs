@@ -10,7 +10,7 @@ use ringfence_egress::{Ask, Placeholder};
 use ringfence_policy::{HomeName, HomeRule, LayerKind, Policy, Resolved};
 use ringfence_sandbox::{
     Attendant, Command, Cradle, GivenFile, Host, Inlets, Intercept, Judge, Plan, PlanError,
-    PlanRequest, PrivateHome, Running, ServedFrom, SpawnError, Trust, TrustPlan, Weaker, spawn,
+    PlanRequest, PrivateLayer, Running, ServedFrom, SpawnError, Trust, TrustPlan, Weaker, spawn,
 };
 use ringfence_sys::Errno;
 use rustix::fs::FileType;
@@ -274,7 +274,7 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
         due: due.as_mut(),
         begun: None,
     };
-    let private_home = plan.private_home();
+    let private_layers = plan.private_layers();
     let running = spawn(plan, &request.cradle, &mut start);
     let (running, mut outlet) = start.finish(running)?;
     let served = Served {
@@ -282,7 +282,7 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
         desk: desk.as_mut(),
     };
     let end = supervisor.attend(&running, arranged.outside, &evidence, served);
-    home.dropped = dropped(&running, private_home.as_ref());
+    home.dropped = dropped(&running, &private_layers);
     if let Some(outlet) = outlet {
         outlet.close();
     }
@@ -318,9 +318,14 @@ fn wrapped(setup: Option<&KitSetup>, command: Vec<OsString>) -> Vec<OsString> {
     }
 }
 
-/// What was written to a home that is gone with the run. The layer is let go of.
-fn dropped(running: &Running, home: Option<&PrivateHome>) -> Option<DroppedReport> {
-    homes::dropped::look(&running.take_dropped_home()?, home?)
+/// What was written to layers that are gone with the run. They are let go of.
+fn dropped(running: &Running, layers: &[(usize, PrivateLayer)]) -> Option<DroppedReport> {
+    let dropped = running.take_dropped();
+    let told = dropped.iter().filter_map(|(number, upper)| {
+        let (_, layer) = layers.iter().find(|(own, _)| own == number)?;
+        homes::dropped::look(upper, layer)
+    });
+    told.reduce(DroppedReport::and)
 }
 
 /// The files for the sandbox's own folder, and the variables that name some of them.

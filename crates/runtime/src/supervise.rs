@@ -464,6 +464,7 @@ impl Watch<'_, '_> {
                 // to stop its own supervisor.
                 Event::Stopped if self.is_interactive() => self.stop_too(),
                 Event::Stopped
+                | Event::Layer(_)
                 | Event::Started
                 | Event::Starting
                 | Event::Restricted

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
@@ -29,10 +29,26 @@ impl MountTable {
         String::from_utf8_lossy(&self.0)
     }
 
+    /// What is mounted below `directory`, but for file systems of these types.
+    pub(crate) fn points_below(&self, directory: &Path, without: &[&str]) -> Vec<PathBuf> {
+        let points = self.mounts().filter(|(_, kind)| !is_one_of(kind, without));
+        let points = points.map(|(point, _)| PathBuf::from(OsString::from_vec(unescaped(point))));
+        points
+            .filter(|point| point != directory && point.starts_with(directory))
+            .collect()
+    }
+
+    /// Every mount by its point, as it is written, and its type.
+    fn mounts(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.0.split(|byte| *byte == b'\n').filter_map(mount)
+    }
+
     /// Where file systems of these types are mounted.
     pub(crate) fn points_of(&self, types: &[&str]) -> Vec<PathBuf> {
-        let lines = self.0.split(|byte| *byte == b'\n');
-        lines.filter_map(|line| point_of(line, types)).collect()
+        let wanted = self.mounts().filter(|(_, kind)| is_one_of(kind, types));
+        wanted
+            .map(|(point, _)| OsString::from_vec(unescaped(point)).into())
+            .collect()
     }
 }
 
@@ -53,17 +69,20 @@ fn bytes() -> rustix::io::Result<Vec<u8>> {
     }
 }
 
-/// One line (proc(5)): its point, if it is of one of these types.
-fn point_of(line: &[u8], types: &[&str]) -> Option<PathBuf> {
+fn is_one_of(kind: &[u8], types: &[&str]) -> bool {
+    types.iter().any(|own| own.as_bytes() == kind)
+}
+
+/// One line (proc(5)): its point and its type.
+fn mount(line: &[u8]) -> Option<(&[u8], &[u8])> {
     const BETWEEN: &[u8] = b" - ";
     let at = line
         .windows(BETWEEN.len())
         .position(|part| part == BETWEEN)?;
     let (left, right) = (&line[..at], &line[at + BETWEEN.len()..]);
     let kind = right.split(|byte| *byte == b' ').next()?;
-    let is_wanted = types.iter().any(|wanted| wanted.as_bytes() == kind);
     let point = left.split(|byte| *byte == b' ').nth(4)?;
-    is_wanted.then(|| OsString::from_vec(unescaped(point)).into())
+    Some((point, kind))
 }
 
 /// White space and backslashes in names are written as three octal digits.

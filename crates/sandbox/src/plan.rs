@@ -7,12 +7,12 @@
 
 mod alias;
 mod aside;
+mod copy_on_write;
 mod drawing;
 mod entries;
 mod error;
 mod explain;
 mod files;
-mod home;
 mod ids;
 mod late;
 mod layout;
@@ -34,6 +34,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::alias::Alias;
 use self::aside::Aside;
+pub(crate) use self::copy_on_write::LayerGrants;
 use self::drawing::{Drawing, DrawingRequest};
 pub use self::error::PlanError;
 pub use self::explain::{
@@ -41,7 +42,6 @@ pub use self::explain::{
 };
 use self::files::Missing;
 pub use self::files::PRIVATE_FOLDERS;
-pub(crate) use self::home::HomeGrants;
 use self::ids::Ids;
 pub(crate) use self::late::{LateFile, LateFiles};
 pub(crate) use self::layout::Grant;
@@ -63,7 +63,7 @@ use crate::sensitive::SensitivePlaces;
 use crate::survey::UserGit;
 use crate::sweep::Sweeper;
 use crate::trust::{self, TrustPlan};
-use crate::view::{PrivateHome, View};
+use crate::view::{PrivateLayer, View};
 
 /// An argument vector, never a shell's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -256,7 +256,7 @@ impl Plan {
             view,
             late,
             made,
-            home,
+            layers,
         } = Drawing::make(DrawingRequest {
             policy,
             host: request.host,
@@ -308,7 +308,7 @@ impl Plan {
             network,
             landlock_abi: request.host.landlock_abi,
             working_folder: files.working_folder.clone(),
-            landlock: (request.host.landlock_abi > 0).then(|| Grants::new(files, made, home)),
+            landlock: (request.host.landlock_abi > 0).then(|| Grants::new(files, made, layers)),
             ids,
             guard: Arc::new(guard),
             guarding,
@@ -400,9 +400,9 @@ impl Plan {
         &self.ids
     }
 
-    /// The layer over the home directory whose changes are gone with the run, if there is one.
-    pub fn private_home(&self) -> Option<PrivateHome> {
-        self.view.private_home()
+    /// The layers whose changes are gone with the run, by their numbers.
+    pub fn private_layers(&self) -> Vec<(usize, PrivateLayer)> {
+        self.view.private_layers()
     }
 
     pub(crate) fn view(&self) -> &View {

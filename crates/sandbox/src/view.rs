@@ -134,8 +134,8 @@ pub(crate) enum Content {
     Gathered(Gathered),
     /// Nothing: an empty folder or an unreadable file.
     Hidden { is_folder: bool },
-    /// The home directory under a layer of the sandbox's own.
-    Home(Box<HomeLayer>),
+    /// A directory under a copy-on-write layer of the sandbox's own.
+    Layered(Box<CopyOnWrite>),
     /// A writable folder that exists only for this run.
     Scratch,
     /// A file made for this run.
@@ -157,9 +157,19 @@ pub(crate) struct Gathered {
     pub(crate) links: Vec<(OsString, PathBuf)>,
 }
 
-/// A layer over the home directory that takes all changes.
+/// What a copy-on-write layer is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LayerPurpose {
+    /// Tools find a home directory that they can write to: that itself, or what is mounted in it.
+    Home,
+    /// Tools write a new file beside a writable one, to rename it.
+    BesideFile,
+}
+
+/// A layer over a directory that takes all changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct HomeLayer {
+pub(crate) struct CopyOnWrite {
+    pub(crate) purpose: LayerPurpose,
     /// The host's own below it, where that shows.
     pub(crate) shown: Option<Place>,
     /// What of it does not show.
@@ -169,16 +179,16 @@ pub(crate) struct HomeLayer {
     pub(crate) readable: Vec<PathBuf>,
     /// Where it is kept; without one it is gone with the run.
     pub(crate) store: Option<Place>,
-    /// Of the home directory.
+    /// Of the directory.
     pub(crate) mode: u32,
     /// What is private instead where the kernel refuses the layer.
     pub(crate) caches: Vec<PathBuf>,
 }
 
-impl HomeLayer {
-    /// Whether nothing of the host's shows at `path` through the layer at `home`.
-    pub(crate) fn leaves_out(&self, home: &Path, path: &Path) -> bool {
-        let below = path.strip_prefix(home);
+impl CopyOnWrite {
+    /// Whether nothing of the host's shows at `path` through the layer at `directory`.
+    pub(crate) fn leaves_out(&self, directory: &Path, path: &Path) -> bool {
+        let below = path.strip_prefix(directory);
         below.is_ok_and(|below| {
             let mut above = below.ancestors();
             above.any(|name| self.mask.left_out.contains(name))
@@ -227,11 +237,13 @@ pub(crate) struct View {
     pub(crate) overlays: Vec<Overlay>,
 }
 
-/// A layer over the home directory whose changes are gone with the run. Its paths are from there.
+/// A layer over a directory whose changes are gone with the run. Its paths are from there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PrivateHome {
-    /// Where the home is.
+pub struct PrivateLayer {
+    /// Where the directory is.
     pub path: PathBuf,
+    /// Its path from the home, where it is that or in it.
+    pub in_home: Option<PathBuf>,
     /// Places of the host that are laid on top: what is written there stays.
     pub covered: Vec<PathBuf>,
     /// What of the host's does not show.
@@ -239,24 +251,29 @@ pub struct PrivateHome {
 }
 
 impl View {
-    /// The layer over the home directory, unless it is kept.
-    pub(crate) fn private_home(&self) -> Option<PrivateHome> {
-        let layer_of = |overlay: &Overlay| match &overlay.content {
-            Content::Home(layer) if layer.store.is_none() => Some(layer.clone()),
+    /// The layers that are not kept, each with the number of its overlay.
+    pub(crate) fn private_layers(&self) -> Vec<(usize, PrivateLayer)> {
+        let overlays = self.overlays.iter().enumerate();
+        let private = overlays.filter_map(|(index, overlay)| match &overlay.content {
+            Content::Layered(layer) if layer.store.is_none() => {
+                Some((index, self.private_layer(&overlay.path, layer)))
+            }
             _ => None,
-        };
-        let mut overlays = self.overlays.iter();
-        let (path, layer) =
-            overlays.find_map(|overlay| Some((&overlay.path, layer_of(overlay)?)))?;
-        let laid = (0..self.overlays.len())
-            .filter(|index| !self.is_left_out(*index, Some((path.as_path(), &layer))));
-        let below = laid.filter_map(|index| self.overlays[index].path.strip_prefix(path).ok());
-        let covered = below.filter(|below| !below.as_os_str().is_empty());
-        Some(PrivateHome {
-            path: path.clone(),
-            covered: covered.map(Path::to_path_buf).collect(),
+        });
+        private.collect()
+    }
+
+    fn private_layer(&self, path: &Path, layer: &CopyOnWrite) -> PrivateLayer {
+        let itself = [(path, layer)];
+        let laid = (0..self.overlays.len()).filter(|index| !self.is_left_out(*index, &itself));
+        let covered = laid.filter_map(|index| below(&self.overlays[index].path, path));
+        let covered = covered.filter(|below| !below.as_os_str().is_empty());
+        PrivateLayer {
+            path: path.to_path_buf(),
+            in_home: self.home().and_then(|home| below(path, home)),
+            covered: covered.collect(),
             hidden: layer.mask.left_out.clone(),
-        })
+        }
     }
 
     /// The places of the host that are part of it, each with the number of its mount: that of its
@@ -267,7 +284,7 @@ impl View {
             let (own, kept) = match &overlay.content {
                 Content::Writable(place) => (Some((place, Use::Write)), None),
                 Content::Shown(place) => (Some((place, Use::Read)), None),
-                Content::Home(layer) => (
+                Content::Layered(layer) => (
                     layer.shown.as_ref().map(|place| (place, Use::Read)),
                     layer.store.as_ref(),
                 ),
@@ -284,14 +301,21 @@ impl View {
         self.overlays.len() + index
     }
 
-    /// The layer over the home, if there is to be one.
-    pub(crate) fn layered(&self) -> Option<(&Path, &HomeLayer)> {
-        self.overlays
-            .iter()
-            .find_map(|overlay| match &overlay.content {
-                Content::Home(layer) => Some((overlay.path.as_path(), &**layer)),
-                _ => None,
-            })
+    /// The directory of the layer over the home.
+    fn home(&self) -> Option<&Path> {
+        let layers = self.layers();
+        let mut layers = layers.iter();
+        layers.find_map(|(path, layer)| (layer.purpose == LayerPurpose::Home).then_some(*path))
+    }
+
+    /// The layers that there are to be, outer ones first, each with its directory.
+    pub(crate) fn layers(&self) -> Vec<(&Path, &CopyOnWrite)> {
+        let overlays = self.overlays.iter();
+        let layers = overlays.filter_map(|overlay| match &overlay.content {
+            Content::Layered(layer) => Some((overlay.path.as_path(), &**layer)),
+            _ => None,
+        });
+        layers.collect()
     }
 
     /// Whether later overlays lie in this one.
@@ -301,15 +325,33 @@ impl View {
         others.any(|other| other.path != *path && is_within(&other.path, path))
     }
 
-    /// Whether this overlay is not laid because the layer over the home shows nothing there: what
-    /// is there by that name was made inside, in an earlier run.
-    pub(crate) fn is_left_out(&self, index: usize, layered: Option<(&Path, &HomeLayer)>) -> bool {
+    /// Whether this overlay is not laid because a layer shows nothing of the host there: what is
+    /// there by that name was made inside, or in an earlier run.
+    pub(crate) fn is_left_out(&self, index: usize, layers: &[(&Path, &CopyOnWrite)]) -> bool {
         let overlay = &self.overlays[index];
-        let is_left_out = layered.is_some_and(|(home, layer)| {
-            matches!(overlay.content, Content::Hidden { .. })
-                && layer.leaves_out(home, &overlay.path)
-        });
-        is_left_out && !self.holds_others(index)
+        let is_hidden = matches!(overlay.content, Content::Hidden { .. });
+        let mut layers = layers.iter();
+        is_hidden
+            && layers.any(|(directory, layer)| {
+                layer.leaves_out(directory, &overlay.path)
+                    && !self.shows_host_between(directory, &overlay.path)
+            })
+            && !self.holds_others(index)
+    }
+
+    /// Whether a place of the host is laid over what a layer shows at `path`.
+    fn shows_host_between(&self, directory: &Path, path: &Path) -> bool {
+        let mut overlays = self.overlays.iter();
+        overlays.any(|other| {
+            let is_of_host = matches!(
+                &other.content,
+                Content::Writable(_) | Content::Shown(_) | Content::Layered(_)
+            );
+            is_of_host
+                && other.path != directory
+                && is_within(&other.path, directory)
+                && is_within(path, &other.path)
+        })
     }
 
     /// Sorts the overlays so that what lies deeper is mounted later. Of two at
@@ -318,6 +360,10 @@ impl View {
         overlays.sort_by_cached_key(|overlay| overlay.path.components().count());
         Self { base, overlays }
     }
+}
+
+fn below(path: &Path, directory: &Path) -> Option<PathBuf> {
+    path.strip_prefix(directory).ok().map(Path::to_path_buf)
 }
 
 #[cfg(test)]

@@ -47,8 +47,10 @@ pub enum Event {
     RefusedInAll(Refusal, u64),
     /// A limit was reached.
     LimitHit(LimitHit),
-    /// The command and everything it started is gone. What was written to a
-    /// private layer over the home comes along, as a directory.
+    /// What was written to the private layer of this number comes along, as a directory. Nothing
+    /// else is alive inside.
+    Layer(usize),
+    /// The command and everything it started is gone.
     Ended(Ended),
 }
 

@@ -1,7 +1,7 @@
 //! The home directory: a private layer, one that is kept, or none; and writable places that are
 //! not there or are single files.
 
-use ringfence_testkit::{Folder, Outcome, Program, Started, sh, wait_until};
+use ringfence_testkit::{Folder, Outcome, Program, Started, is_root, sh, wait_until};
 
 use super::arena::{refused, state};
 use super::ringfence;
@@ -493,12 +493,52 @@ fn exactly_a_hidden_path_is_shown() {
                 .expect_code(0);
             assert_eq!(outcome.stdout, SECRET, "{file} {mode}");
             refused("others", place.inside(&flags, "cat ~/.config/gh/hosts.yml"));
-            refused(
-                "write",
-                place.inside(&flags, &format!("echo evil > ~/{file}")),
-            );
+            // A directory shows through the layer, which takes what is written.
+            place.inside(&flags, &format!("echo evil > ~/{file}"));
+            assert_eq!(place.home.read(file), SECRET, "{file} {mode}");
         }
     }
+}
+
+#[test]
+fn g11_a_directory_that_is_shown_leaves_the_home_to_tools() {
+    let place = Place::new();
+    for shown in [".ssh", ".config"] {
+        let shown = format!("{}/{shown}", place.home.text());
+        place.inside(&["--read", &shown], TOOLS).expect_code(0);
+        refused(
+            "hidden below",
+            place.inside(&["--read", &shown], "cat ~/.config/gh/hosts.yml"),
+        );
+    }
+    assert_eq!(place.home.read(".config/tool/settings"), "old");
+}
+
+#[test]
+fn g4_a_hidden_file_in_a_closed_directory_of_an_open_home_stays_hidden() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let open = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    };
+    place.home.write("closed/secret", SECRET);
+    place.home.write("closed/project/x", "");
+    open(place.home.path(), 0o755);
+    open(&place.home.join("closed"), 0o700);
+    let policy = "version: 1\nfilesystem: {read: {deny: [~/closed/secret]}}\n";
+    let policy = place.state.write("policy.yaml", policy);
+    let attack = "cat ~/closed/secret";
+    let script = |attack: &str| format!("cd ~/closed/project && {attack}");
+    let outside = place.outside(&script(attack)).expect_code(0);
+    assert_eq!(outside.stdout, SECRET);
+    let inside = ringfence()
+        .args(["run", "--policy", policy.to_str().unwrap(), "--"])
+        .args(["sh", "-c", &format!("touch y && {attack}")])
+        .env("HOME", place.home.path())
+        .env("XDG_STATE_HOME", place.state.path())
+        .folder(place.home.join("closed/project"));
+    refused(attack, inside.run());
+    assert!(place.home.has("closed/project/y"));
 }
 
 #[test]
@@ -558,30 +598,120 @@ fn a_writable_file_can_be_replaced_by_a_rename() {
     assert_eq!(place.home.read("settings.json"), "new\n");
 }
 
+/// How tools replace a file: by a new one beside it.
+const REPLACING: &[&str] = &[
+    "sed -i s/old/new/ FILE",
+    "git config --file FILE a.b new",
+    "python3 -c 'import os,tempfile; h,p=tempfile.mkstemp(dir=os.path.dirname(\"FILE\")); \
+     os.write(h,b\"new\"); os.chmod(p,0o600); os.replace(p,\"FILE\")'",
+    "cp FILE FILE~ && echo new > FILE.tmp && chmod 640 FILE.tmp && mv -f FILE.tmp FILE && rm FILE~",
+];
+
 #[test]
-fn g4_beside_a_writable_file_its_directory_stays_as_it_is() {
+fn g4_a_writable_file_is_replaced_in_a_directory_that_stays_as_it_is() {
     let (place, elsewhere) = (Place::new(), Folder::durable());
-    elsewhere.write("settings", "old");
+    elsewhere.write("other", "of the host");
+    elsewhere.write("sub/secret", SECRET);
     let file = elsewhere.join("settings").display().to_string();
-    let flags = ["--write", &file];
-    // In place it is written, and nothing is said of it.
-    let outcome = place.inside(&flags, &format!("echo new > {file}"));
-    assert_eq!(outcome.expect_code(0).stderr, "");
-    assert_eq!(elsewhere.read("settings"), "new\n");
-    // Whoever writes beside it and renames is told which flag it takes.
-    let script = format!("sed -i s/new/other/ {file}");
-    let outcome = place.inside(&flags, &script);
-    assert_ne!(outcome.code(), 0);
-    assert_eq!(elsewhere.read("settings"), "new\n");
-    assert_eq!(elsewhere.listing(), ["settings"]);
-    let mut lines = outcome.stderr.lines();
-    let line = lines.find_map(|line| line.strip_prefix("  to allow: "));
-    let directory = elsewhere.path().canonicalize().unwrap();
-    let wanted = format!("--write {}", directory.display());
-    assert_eq!(line, Some(wanted.as_str()), "{}", outcome.stderr);
-    let flags: Vec<&str> = wanted.split(' ').collect();
-    place.inside(&flags, &script).expect_code(0);
-    assert_eq!(elsewhere.read("settings"), "other\n");
+    for script in REPLACING {
+        elsewhere.write("settings", "[a]\nb = old\n");
+        let outcome = place.inside(&["--write", &file], &script.replace("FILE", &file));
+        assert_eq!(outcome.expect_code(0).stderr, "", "{script}");
+        let now = elsewhere.read("settings");
+        assert!(
+            now.contains("new") && !now.contains("old"),
+            "{script}: {now}"
+        );
+        assert_eq!(
+            elsewhere.listing(),
+            ["other", "settings", "sub", "sub/secret"]
+        );
+    }
+    // Nothing else of it is the host's own, and what is gone is told.
+    let script = format!("cd $(dirname {file}) && echo x > made && echo x > other && rm -r sub");
+    let outcome = place.inside(&["--write", &file], &script).expect_code(0);
+    assert_eq!(
+        elsewhere.listing(),
+        ["other", "settings", "sub", "sub/secret"]
+    );
+    assert_eq!(elsewhere.read("other"), "of the host");
+    let told = "written beside files that alone are writable, and gone with this run:";
+    assert!(outcome.stderr.contains(told), "{}", outcome.stderr);
+    for line in ["made ", "changed ", "removed "] {
+        assert!(outcome.stderr.contains(line), "{line}: {}", outcome.stderr);
+    }
+    assert!(
+        !outcome.stderr.contains("--home keep"),
+        "{}",
+        outcome.stderr
+    );
+    let made = elsewhere.path().canonicalize().unwrap().join("made");
+    let hint = format!("--write {}", made.display());
+    assert!(outcome.stderr.contains(&hint), "{}", outcome.stderr);
+}
+
+#[test]
+fn g4_what_is_hidden_beside_a_writable_file_stays_hidden() {
+    let (place, elsewhere) = (Place::new(), Folder::durable());
+    for name in ["settings", "sub/plain"] {
+        elsewhere.write(name, "old");
+    }
+    for name in ["token", "sub/token"] {
+        elsewhere.write(name, SECRET);
+    }
+    let text = elsewhere.path().display().to_string();
+    let denies = format!("[{text}/token, {text}/sub/token]");
+    let policy = format!("version: 1\nfilesystem: {{read: {{deny: {denies}}}}}\n");
+    let policy = place.state.write("policy.yaml", &policy);
+    let file = format!("{text}/settings");
+    let flags = ["--policy", policy.to_str().unwrap(), "--write", &file];
+    let works = format!("cat {text}/sub/plain && sed -i s/old/new/ {file}");
+    place.inside(&flags, &works).expect_code(0);
+    assert_eq!(elsewhere.read("settings"), "new");
+    for attack in [
+        format!("cat {text}/token"),
+        format!("cat {text}/sub/token"),
+        format!("echo x > {text}/token; rm {text}/token; cat {text}/token"),
+        format!("mv {text}/sub {text}/moved && cat {text}/moved/token"),
+        format!("ln {text}/token {text}/x && cat {text}/x"),
+    ] {
+        let outside = place.outside(&format!("cat {text}/token")).expect_code(0);
+        assert_eq!(outside.stdout, SECRET);
+        let inside = place.inside(&flags, &attack);
+        assert!(
+            inside.code() != 0 && !inside.stdout.contains(SECRET),
+            "{attack}"
+        );
+    }
+}
+
+#[test]
+fn g11_what_is_mounted_in_the_home_is_there_for_root() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new();
+    place.home.write("volume/x", "covered");
+    let home = place.home.text();
+    let mounted = |script: &str| {
+        let inside = format!(
+            "{} run -- sh -c '{script}'",
+            env!("CARGO_BIN_EXE_ringfence")
+        );
+        let outside = format!(
+            "mount -t tmpfs none {home}/volume && echo mounted > {home}/volume/x && \
+             echo of the host > {home}/volume/y && {inside} && cat {home}/volume/y"
+        );
+        Program::new("unshare")
+            .args(["--mount", "sh", "-c", &outside])
+            .env("HOME", place.home.path())
+            .env("XDG_STATE_HOME", place.state.path())
+            .folder(&place.project)
+            .run()
+            .expect_code(0)
+    };
+    let outcome = mounted("cat ~/volume/x; echo changed > ~/volume/y; cat ~/volume/y");
+    assert_eq!(outcome.stdout, "mounted\nchanged\nof the host\n");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a run wrote to a private layer over the home directory, which is gone with it.
+//! What a run wrote to a private layer over the home or another directory, which is gone with it.
 //!
 //! Code inside made all of it: only names and states are looked at, by descriptor, without
 //! following a link, and no more than [`MOST_SEEN`] entries. A directory that the host has too is
@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use ringfence_policy::{is_tool_state, leads_to_tool_state};
-use ringfence_sandbox::PrivateHome;
+use ringfence_sandbox::PrivateLayer;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 
 use super::tree;
@@ -28,9 +28,9 @@ const DEEPEST: usize = 24;
 const LONGEST_PATH: usize = 1024;
 
 /// What `layer` has of changes that somebody may miss, if there is any.
-pub(crate) fn look(layer: &OwnedFd, home: &PrivateHome) -> Option<DroppedReport> {
+pub(crate) fn look(layer: &OwnedFd, over: &PrivateLayer) -> Option<DroppedReport> {
     let mut look = Look {
-        home,
+        over,
         left: MOST_SEEN,
         is_partial: false,
     };
@@ -39,7 +39,7 @@ pub(crate) fn look(layer: &OwnedFd, home: &PrivateHome) -> Option<DroppedReport>
     if entries.is_empty() {
         return None;
     }
-    let host = open_host(CWD, &home.path);
+    let host = open_host(CWD, &over.path);
     let pair = Pair {
         layer: layer.as_fd(),
         host: host.as_ref().map(AsFd::as_fd),
@@ -47,7 +47,7 @@ pub(crate) fn look(layer: &OwnedFd, home: &PrivateHome) -> Option<DroppedReport>
     let found = look.sort(entries, &pair, Path::new(""), DEEPEST);
     let more = found.len().saturating_sub(MOST_TOLD);
     let told = found.into_iter().take(MOST_TOLD);
-    let changes: Vec<DroppedChange> = told.map(|found| found.told(home)).collect();
+    let changes: Vec<DroppedChange> = told.map(|found| found.told(over)).collect();
     (!changes.is_empty()).then_some(DroppedReport {
         changes,
         more: u64::try_from(more).unwrap_or(u64::MAX),
@@ -71,15 +71,15 @@ struct Found {
 }
 
 impl Found {
-    fn told(self, home: &PrivateHome) -> DroppedChange {
+    fn told(self, over: &PrivateLayer) -> DroppedChange {
         let is_hidden = self
             .path
             .ancestors()
-            .any(|above| home.hidden.contains(above));
+            .any(|above| over.hidden.contains(above));
         // Code inside must not bring somebody to open a start file, or where programs are looked for.
         let is_own = |name: &OsStr| name.as_bytes().starts_with(b".");
         let is_tools = self.path.iter().any(is_own);
-        let path = home.path.join(&self.path);
+        let path = over.path.join(&self.path);
         let text = path.to_string_lossy();
         let told: String = text.chars().take(LONGEST_PATH).collect();
         let is_exact = path.to_str() == Some(told.as_str());
@@ -89,12 +89,13 @@ impl Found {
             is_directory: self.is_directory,
             entries: self.entries,
             may_be_proposed: is_exact && !is_hidden && !is_tools,
+            is_in_home: over.in_home.is_some(),
         }
     }
 }
 
 struct Look<'a> {
-    home: &'a PrivateHome,
+    over: &'a PrivateLayer,
     /// How many entries may still be looked at.
     left: usize,
     is_partial: bool,
@@ -127,7 +128,7 @@ impl Look<'_> {
         let mut found = Vec::new();
         for (name, kind) in entries {
             let path = below.join(OsStr::from_bytes(name.to_bytes()));
-            if is_tool_state(&path) || self.home.covered.contains(&path) {
+            if self.is_tool_state(&path) || self.over.covered.contains(&path) {
                 continue;
             }
             if kind == FileType::Directory {
@@ -148,7 +149,9 @@ impl Look<'_> {
     ) -> Vec<Found> {
         let host = pair.host.and_then(|host| open_host(host, name.as_c_str()));
         // Made on the way to something else.
-        let is_passage = leads_to_tool_state(path) || self.is_above_covered(path);
+        let in_home = self.in_home(path);
+        let leads_to_state = in_home.is_some_and(|path| leads_to_tool_state(&path));
+        let is_passage = leads_to_state || self.is_above_covered(path);
         let whole = |change| Found {
             path: path.to_path_buf(),
             change,
@@ -184,7 +187,7 @@ impl Look<'_> {
         let is_removed = kind == FileType::CharacterDevice;
         let change = match (&host, is_removed) {
             // Code inside never saw the host's.
-            (_, true) if self.home.hidden.contains(&path) => return None,
+            (_, true) if self.over.hidden.contains(&path) => return None,
             (None, true) => return None,
             (Some(_), true) => Change::Removed,
             (None, false) => Change::Made,
@@ -203,8 +206,17 @@ impl Look<'_> {
         })
     }
 
+    /// Only in a home tools have states.
+    fn is_tool_state(&self, path: &Path) -> bool {
+        self.in_home(path).is_some_and(|path| is_tool_state(&path))
+    }
+
+    fn in_home(&self, path: &Path) -> Option<PathBuf> {
+        self.over.in_home.as_ref().map(|above| above.join(path))
+    }
+
     fn is_above_covered(&self, path: &Path) -> bool {
-        let mut covered = self.home.covered.iter();
+        let mut covered = self.over.covered.iter();
         covered.any(|covered| covered.starts_with(path))
     }
 }
@@ -251,7 +263,7 @@ mod tests {
     /// A home of the host, a layer over it, and what is told of that.
     struct Case {
         folder: tempfile::TempDir,
-        home: PrivateHome,
+        home: PrivateLayer,
     }
 
     impl Case {
@@ -260,8 +272,9 @@ mod tests {
             for name in ["host", "layer"] {
                 fs::create_dir(folder.path().join(name)).unwrap();
             }
-            let home = PrivateHome {
+            let home = PrivateLayer {
                 path: folder.path().join("host"),
+                in_home: Some(PathBuf::new()),
                 covered: vec!["src/project".into()],
                 hidden: BTreeSet::from(["secret".into()]),
             };

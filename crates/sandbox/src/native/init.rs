@@ -12,11 +12,11 @@ use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
 
 use super::broker::{Broker, Networked, Roots};
 use super::child::tell;
+use super::copy_on_write::LaidLayers;
 use super::desk::Desk;
 use super::disk::Account;
 use super::failure::{During, Failure};
 use super::handover;
-use super::home::HomeState;
 use super::landlock;
 use super::life::{Life, Parts};
 use super::mounts::{Built, Ground};
@@ -85,12 +85,12 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
         .during(Step::ParentDeath)?;
     let held = &plan.guard().survey().configurations;
     let Built {
-        mut home,
+        mut layers,
         configurations,
     } = ground.build(plan.view(), plan.limits().watch.disk, held)?;
     sys::join_fresh_session_keyring().during(Step::Keyring)?;
     let roots = Roots::open(plan.guard().roots()).during(Step::OpenPlace)?;
-    give_up_rights(plan, supervisor, &home)?;
+    give_up_rights(plan, supervisor, &layers)?;
     let pty = plan
         .wants_terminal()
         .then(Pty::open)
@@ -105,9 +105,9 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
         lead_session(plan, pty)?;
     }
     let watchdog = Watchdog::new(plan.limits().watch).during(Step::Scratch)?;
-    let dropped_home = home.dropped.take();
+    let dropped = std::mem::take(&mut layers.dropped);
     // As it is before anything is written.
-    let storage = limited_storage(plan, home)?;
+    let storage = limited_storage(plan, layers)?;
     score.as_ref().map(OomScore::raise);
     // From then on it is its alone.
     let restore_score = || {
@@ -149,25 +149,25 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
         signals,
         desk,
         watchdog,
-        dropped_home,
+        dropped,
         time_limit: plan.time_limit(),
     }))
 }
 
 /// The private storage, and how many bytes may be added, where that is limited.
-fn limited_storage(plan: &Plan, home: HomeState) -> Result<Option<(u64, Storage)>, Failure> {
+fn limited_storage(plan: &Plan, layers: LaidLayers) -> Result<Option<(u64, Storage)>, Failure> {
     let Some(limit) = plan.limits().watch.disk else {
         return Ok(None);
     };
     let storage = Storage::open().during(Step::Scratch)?;
-    Ok(Some((limit, storage.with_layers(home.private_devices))))
+    Ok(Some((limit, storage.with_layers(layers.private_devices))))
 }
 
 /// For this process and everything that it starts.
-fn give_up_rights(plan: &Plan, supervisor: &Channel, home: &HomeState) -> Result<(), Failure> {
+fn give_up_rights(plan: &Plan, supervisor: &Channel, layers: &LaidLayers) -> Result<(), Failure> {
     refuse_core_dumps()?;
     rustix::thread::set_no_new_privs(true).during(Step::NoNewPrivileges)?;
-    landlock::restrict(plan, supervisor, home)?;
+    landlock::restrict(plan, supervisor, layers)?;
     // The bounding set is empty since the namespaces were made.
     sys::keep_only_ptrace().during(Step::Capabilities)
 }

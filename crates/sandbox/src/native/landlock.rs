@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use ringfence_sys::{Channel, Errno, FsAccess, Received, Ruleset};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 
+use super::copy_on_write::LaidLayers;
 use super::failure::{During, Failure};
-use super::home::HomeState;
 use super::late;
-use crate::plan::{Grant, HomeGrants, Plan};
+use crate::plan::{Grant, LayerGrants, Plan};
 use crate::view::{Base, Content, Overlay, View};
 use crate::wire::{Order, Step};
 
@@ -99,16 +99,20 @@ fn is_itself(overlay: &Overlay) -> bool {
 }
 
 /// Restricts the calling process, which is in its view already.
-pub(super) fn restrict(plan: &Plan, supervisor: &Channel, home: &HomeState) -> Result<(), Failure> {
+pub(super) fn restrict(
+    plan: &Plan,
+    supervisor: &Channel,
+    layers: &LaidLayers,
+) -> Result<(), Failure> {
     let Some(grants) = plan.landlock() else {
         return Ok(());
     };
     let (left, ruleset) = take(supervisor).during(Step::Landlock)?;
     let ruleset = ruleset.map_or_else(Ruleset::new, Ruleset::given);
     let ruleset = ruleset.during(Step::Landlock)?;
-    // Only here it is known whether there is a layer.
-    let of_home = of_home(grants.home(), home);
-    for (path, access) in left.into_iter().chain(of_home) {
+    // Only here it is known which layers there are.
+    let of_layers = grants.layers().iter().flat_map(|own| of_layer(own, layers));
+    for (path, access) in left.into_iter().chain(of_layers) {
         match rustix::fs::open(&path, TO_GRANT, Mode::empty()) {
             Ok(place) => ruleset
                 .grant(place.as_fd(), access)
@@ -121,13 +125,14 @@ pub(super) fn restrict(plan: &Plan, supervisor: &Channel, home: &HomeState) -> R
     ruleset.restrict_self().during(Step::Landlock)
 }
 
-/// What is granted in the home directory: all of a layer, else what can be read and the caches.
-fn of_home(grants: &HomeGrants, home: &HomeState) -> Vec<Grant> {
+/// What is granted in a directory with a layer: all of it, or without what can be read and the
+/// caches.
+fn of_layer(grants: &LayerGrants, layers: &LaidLayers) -> Vec<Grant> {
     let all = |paths: &[PathBuf], access| -> Vec<Grant> {
         paths.iter().map(|path| (path.clone(), access)).collect()
     };
-    if home.is_layered {
-        return all(grants.layered.as_slice(), FsAccess::Write);
+    if layers.laid.contains(&grants.layered) {
+        return vec![(grants.layered.clone(), FsAccess::Write)];
     }
     let mut rules = all(&grants.readable, FsAccess::Read);
     rules.extend(all(&grants.caches, FsAccess::Write));

@@ -35,8 +35,8 @@ pub(super) struct Life<'a> {
     deadline: Option<Instant>,
     timed_out: bool,
     watchdog: Watchdog,
-    /// The private layer over the home, which the supervisor looks at in the end.
-    dropped_home: Option<OwnedFd>,
+    /// Private copy-on-write layers, which the supervisor looks at in the end.
+    dropped: Vec<(usize, OwnedFd)>,
     /// When everything is killed if the supervisor has not done so.
     last_moment: Option<Instant>,
     /// When what was needed to start is let go.
@@ -60,7 +60,7 @@ pub(super) struct Parts<'a> {
     pub(super) signals: SignalQueue,
     pub(super) desk: Desk<'a>,
     pub(super) watchdog: Watchdog,
-    pub(super) dropped_home: Option<OwnedFd>,
+    pub(super) dropped: Vec<(usize, OwnedFd)>,
     pub(super) time_limit: Option<Duration>,
 }
 
@@ -79,7 +79,7 @@ impl<'a> Life<'a> {
             deadline: time.and_then(|time| Instant::now().checked_add(time)),
             timed_out: false,
             watchdog: parts.watchdog,
-            dropped_home: parts.dropped_home,
+            dropped: parts.dropped,
             last_moment: None,
             settles: Instant::now().checked_add(SETTLED),
         }
@@ -343,8 +343,10 @@ impl<'a> Life<'a> {
             timed_out: self.timed_out,
             usage,
         };
-        let layer = self.dropped_home.as_ref().map(AsFd::as_fd);
-        let told = tell(self.supervisor, &Event::Ended(ended), layer.as_slice());
+        for (layer, upper) in &self.dropped {
+            let _ = tell(self.supervisor, &Event::Layer(*layer), &[upper.as_fd()]);
+        }
+        let told = tell(self.supervisor, &Event::Ended(ended), &[]);
         // The process ends now: the kernel lets go of everything at once.
         std::mem::forget(self);
         i32::from(told.is_err())

@@ -4,13 +4,13 @@
 mod broker;
 mod calls;
 mod child;
+mod copy_on_write;
 mod desk;
 mod disk;
 mod failure;
 mod filters;
 mod given;
 mod handover;
-mod home;
 mod init;
 mod landlock;
 mod late;

@@ -13,8 +13,8 @@ use ringfence_sys::{self as sys, Channel, Errno, MountFlags, Received};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 
 use super::broker::Configurations;
+use super::copy_on_write::{self, LaidLayers};
 use super::failure::{During, Failure};
-use super::home::{self, HomeState};
 use super::late::GivenFiles;
 use super::scratch::Scratch;
 use crate::view::{Base, Content, FileId, Gathered, Overlay, Place, Use, View};
@@ -37,7 +37,7 @@ pub(super) type GivenTrees = HashMap<usize, OwnedFd>;
 
 /// What there is once a view is built.
 pub(super) struct Built {
-    pub(super) home: HomeState,
+    pub(super) layers: LaidLayers,
     /// Configuration files that are read-only now, open for writing.
     pub(super) configurations: Configurations,
 }
@@ -100,7 +100,7 @@ impl<'a> Ground<'a> {
     fn place_of(&mut self, index: usize, overlay: &Overlay) -> Result<Option<OwnedFd>, Failure> {
         let has_place = match &overlay.content {
             Content::Writable(_) | Content::Shown(_) => true,
-            Content::Home(layer) => layer.shown.is_some() || layer.store.is_some(),
+            Content::Layered(layer) => layer.shown.is_some() || layer.store.is_some(),
             _ => false,
         };
         if !has_place {
@@ -144,22 +144,22 @@ fn build(
     };
     let mut hidden = Vec::new();
     let mut configurations = Configurations::default();
-    let mut home = HomeState::default();
-    let mut layered = None;
+    let mut layers = LaidLayers::default();
+    let mut laid = Vec::new();
     for (index, overlay) in view.overlays.iter().enumerate() {
         let given = ground.place_of(index, overlay)?;
-        if let Content::Home(layer) = &overlay.content {
+        if let Content::Layered(layer) = &overlay.content {
+            let path = overlay.path.as_path();
             let store = ground.places.remove(&view.store_of(index));
-            home = home::lay(&root, &overlay.path, layer, (given, store), &scratch)?;
-            layered = home
-                .is_layered
-                .then_some((overlay.path.as_path(), &**layer));
+            let state = copy_on_write::lay(&root, path, layer, (given, store), &scratch)?;
+            laid.extend(state.is_layered.then_some((path, &**layer)));
+            layers.add(index, path, state);
             continue;
         }
         if overlay.content == Content::Frozen && held.contains(&overlay.path) {
             root.hold(&overlay.path, &mut configurations);
         }
-        if view.is_left_out(index, layered) {
+        if view.is_left_out(index, &laid) {
             continue;
         }
         let holds_others = || view.holds_others(index);
@@ -178,7 +178,7 @@ fn build(
         sys::pivot_into(root.0.as_fd()).during(Step::PivotRoot)?;
     }
     Ok(Built {
-        home,
+        layers,
         configurations,
     })
 }
@@ -334,7 +334,7 @@ impl Root {
                 return Err(Errno::BADF).at(Step::CloneMount, &place.path);
             }
             // It is laid by itself.
-            (Content::Home(_), _) => return Ok(None),
+            (Content::Layered(_), _) => return Ok(None),
             (Content::Frozen, _) => return self.freeze(path).map(|()| None),
             (Content::Gathered(gathered), _) => {
                 return self.gather(path, gathered, scratch).map(Some);

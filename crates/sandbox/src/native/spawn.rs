@@ -52,11 +52,14 @@ pub struct Running {
     /// Whether the command's process is the command, as far as we were told.
     has_begun: Cell<bool>,
     is_over: Cell<bool>,
-    /// What was written to a private layer over the home, once all is over.
-    dropped_home: RefCell<Option<OwnedFd>>,
+    /// What was written to private copy-on-write layers, once all is over.
+    dropped: RefCell<Vec<(usize, OwnedFd)>>,
     /// Goes last, with the group that holds the limits.
     limits: Arc<LimitPlan>,
 }
+
+/// The most private layers that the init may hand over.
+const MOST_LAYERS: usize = 64;
 
 /// A network in which nobody listens yet.
 #[derive(Debug)]
@@ -170,7 +173,7 @@ fn start(
             .map(Observations::new),
         has_begun: Cell::new(false),
         is_over: Cell::new(false),
-        dropped_home: RefCell::default(),
+        dropped: RefCell::default(),
         limits: Arc::clone(plan.limits()),
     };
     // Lives until the sandbox has started, so that the processes behind the
@@ -412,8 +415,8 @@ impl Running {
         match self.channel.try_receive() {
             Ok(Received::Message(bytes, mut descriptors)) => {
                 let event = event_in(&bytes)?;
-                if matches!(event, Event::Ended(_)) {
-                    self.dropped_home.replace(descriptors.pop());
+                if let (Event::Layer(layer), Some(upper)) = (&event, descriptors.pop()) {
+                    self.keep_dropped(*layer, upper);
                 }
                 self.has_begun
                     .set(self.has_begun.get() || event == Event::Started);
@@ -424,10 +427,18 @@ impl Running {
         }
     }
 
-    /// What was written to a private layer over the home, after the last event: a directory that
-    /// code inside made the content of. It is gone when this is closed.
-    pub fn take_dropped_home(&self) -> Option<OwnedFd> {
-        self.dropped_home.take()
+    /// Of each layer once.
+    fn keep_dropped(&self, layer: usize, upper: OwnedFd) {
+        let mut dropped = self.dropped.borrow_mut();
+        if dropped.len() < MOST_LAYERS && !dropped.iter().any(|(known, _)| *known == layer) {
+            dropped.push((layer, upper));
+        }
+    }
+
+    /// What was written to private layers, by their numbers, after the last event: directories
+    /// that code inside made the content of. They are gone when these are closed.
+    pub fn take_dropped(&self) -> Vec<(usize, OwnedFd)> {
+        self.dropped.take()
     }
 
     /// Whether the init is at hand: until its process is the command, it waits

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use ringfence_policy::{Policy, Resolved};
 
 use super::alias::{self, Alias};
+use super::copy_on_write::{self, LayerGrants};
 use super::error::PlanError;
 use super::files::{self, Files, Missing};
-use super::home::{self, HomeGrants};
 use super::ids::Ids;
 use super::late::{self, LateFiles};
 use super::layout;
@@ -49,7 +49,7 @@ pub(super) struct Drawing {
     pub(super) late: LateFiles,
     /// Where something is that was made for the sandbox.
     pub(super) made: Vec<PathBuf>,
-    pub(super) home: HomeGrants,
+    pub(super) layers: Vec<LayerGrants>,
 }
 
 impl Drawing {
@@ -63,8 +63,9 @@ impl Drawing {
             request.judge,
             request.missing,
         )?;
-        let home = home::overlay(&mut files, rules, request.host, request.kept_home)?;
-        let grants = HomeGrants::of(home.as_ref());
+        let (host, mounts) = (request.host, request.mounts);
+        let layers = copy_on_write::overlays(&mut files, rules, host, request.kept_home, mounts)?;
+        let grants = LayerGrants::of(&layers);
         let guard = files.guard(rules, request.judge, request.user_git)?;
         let mut overlays = request.network.files()?;
         let environment = request.policy.environment();
@@ -79,18 +80,17 @@ impl Drawing {
             .collect();
         // No rule is about it, so it is not among what was made.
         let gathered = request.alias.as_ref();
-        let gathered =
-            gathered.and_then(|alias| alias::overlay(alias, &files, request.host, request.mounts));
+        let gathered = gathered.and_then(|alias| alias::overlay(alias, &files, host, mounts));
         overlays.extend(gathered);
-        overlays.extend(home);
-        let view = layout::view(&files, ids, request.host, request.mounts, overlays)?;
+        overlays.extend(layers);
+        let view = layout::view(&files, ids, host, mounts, overlays)?;
         Ok(Self {
             files,
             guard,
             view,
             late,
             made,
-            home: grants,
+            layers: grants,
         })
     }
 }

@@ -28,7 +28,7 @@ use crate::judge::Judge;
 use crate::mount_table::MountTable;
 use crate::survey::UserGit;
 use crate::trust::TrustPlan;
-use crate::view::{Base, Content, HomeLayer, Overlay, Place};
+use crate::view::{Base, Content, CopyOnWrite, LayerPurpose, Overlay, Place};
 use crate::within::is_within;
 
 /// What is asked about.
@@ -184,11 +184,11 @@ impl<'a> PathExplainer<'a> {
             };
         }
         let view = &self.drawing.view;
-        let layered = view.layered();
+        let layers = view.layers();
         let overlays = view.overlays.iter().enumerate().rev();
         let mut covering = overlays.filter(|(_, overlay)| is_within(real, &overlay.path));
         let laid = covering.find(|(index, overlay)| {
-            !shows_what_was_there(overlay) && !view.is_left_out(*index, layered)
+            !shows_what_was_there(overlay) && !view.is_left_out(*index, &layers)
         });
         let laid = laid.map(|(_, overlay)| overlay);
         let unmade = &self.drawing.files.unmade;
@@ -224,7 +224,7 @@ impl<'a> PathExplainer<'a> {
                 self.permit(real, Some(place), answer);
             }
             Content::Hidden { .. } => self.hidden(real, answer),
-            Content::Home(layer) => self.home(overlay, layer, real, answer),
+            Content::Layered(layer) => self.layered(overlay, layer, real, answer),
             Content::Scratch => {
                 answer.access = PathAccess::Private;
                 answer.reason = PathReason::PrivateFolder;
@@ -304,15 +304,33 @@ impl<'a> PathExplainer<'a> {
         }
     }
 
-    fn home(&self, overlay: &Overlay, layer: &HomeLayer, real: &Path, answer: &mut PathAnswer) {
+    fn layered(
+        &self,
+        overlay: &Overlay,
+        layer: &CopyOnWrite,
+        real: &Path,
+        answer: &mut PathAnswer,
+    ) {
         answer.write = true;
-        answer.access = match self.rules.home.value {
-            HomeRule::Keep(_) => PathAccess::Kept,
-            _ => PathAccess::Private,
-        };
-        answer.source = Some(self.rules.home.origin.clone());
-        answer.rule = Some(format!("home {}", self.rules.home.value));
-        answer.reason = PathReason::HomeLayer;
+        answer.access = PathAccess::Private;
+        match layer.purpose {
+            LayerPurpose::Home => {
+                if let HomeRule::Keep(_) = self.rules.home.value {
+                    answer.access = PathAccess::Kept;
+                }
+                answer.source = Some(self.rules.home.origin.clone());
+                answer.rule = Some(format!("home {}", self.rules.home.value));
+                answer.reason = PathReason::HomeLayer;
+            }
+            LayerPurpose::BesideFile => {
+                let is_below = |rule: &&Sourced<PathRule>| match &rule.value {
+                    PathRule::Literal(path) => is_within(&absolute(path), &overlay.path),
+                    PathRule::Glob(_) => false,
+                };
+                let rule = self.rules.write_allow.iter().find(is_below);
+                answer.because(PathReason::BesideFile, rule);
+            }
+        }
         match &layer.shown {
             Some(_) if layer.leaves_out(&overlay.path, real) => {
                 answer.read = false;

@@ -62,8 +62,8 @@ pub(super) struct Files {
     pub(super) frozen: Vec<PathBuf>,
     /// Paths that the policy denies writing.
     denied: Vec<PathBuf>,
-    /// The home directory, where a layer is over it.
-    pub(super) layered: Option<PathBuf>,
+    /// Directories that a copy-on-write layer is over.
+    pub(super) layered: Vec<PathBuf>,
     /// The folders that were looked into.
     pub(super) listings: Listings,
 }
@@ -128,7 +128,7 @@ pub(super) fn survey(
         private,
         frozen: Vec::new(),
         denied,
-        layered: None,
+        layered: Vec::new(),
         listings,
     };
     files.guard_denied();

@@ -10,9 +10,9 @@ use ringfence_policy::{Environment, ReadScope};
 use ringfence_sys::FsAccess;
 use rustix::fs::Access;
 
+use super::copy_on_write::LayerGrants;
 use super::error::PlanError;
 use super::files::Files;
-use super::home::HomeGrants;
 use super::ids::{Ids, USER_NAME};
 use super::listing::Listings;
 use crate::host::Host;
@@ -111,7 +111,7 @@ pub(super) fn view(
 
 /// File systems that show the machine or talk to it, wherever they are mounted:
 /// a second procfs has every process of the host in it.
-const FOREIGN_TYPES: [&str; 12] = [
+pub(super) const FOREIGN_TYPES: [&str; 12] = [
     "proc",
     "debugfs",
     "tracefs",
@@ -146,8 +146,8 @@ fn shown(files: &Files) -> Result<Vec<Place>, PlanError> {
         .private
         .iter()
         .any(|private| files.working_folder.starts_with(private));
-    let layered = files.layered.as_ref();
-    let is_below_layer = layered.is_some_and(|home| files.working_folder.starts_with(home));
+    let mut layered = files.layered.iter();
+    let is_below_layer = layered.any(|layered| files.working_folder.starts_with(layered));
     let needs_showing = files.scope == ReadScope::System || is_below_private || is_below_layer;
     if needs_showing && !shown.contains(&files.working_place) {
         shown.push(files.working_place.clone());
@@ -232,7 +232,10 @@ fn places_of_closed_folders(
         let Some(folder) = known.outermost(&place.path) else {
             continue;
         };
+        // A layer shows what is below it as its owner's.
+        let is_layered = |layered: &PathBuf| *layered != folder && is_within(&folder, layered);
         if let Some(found) = Place::find(&folder)?
+            && !files.layered.iter().any(is_layered)
             && !closed.contains(&found)
             && !files.writable.contains(&found)
         {
@@ -319,24 +322,24 @@ pub(crate) struct Grants {
     files: Files,
     listings: Mutex<Listings>,
     made: Vec<PathBuf>,
-    home: HomeGrants,
+    layers: Vec<LayerGrants>,
     rules: OnceLock<Vec<Grant>>,
 }
 
 impl Grants {
-    pub(super) fn new(mut files: Files, made: Vec<PathBuf>, home: HomeGrants) -> Self {
+    pub(super) fn new(mut files: Files, made: Vec<PathBuf>, layers: Vec<LayerGrants>) -> Self {
         Self {
             listings: Mutex::new(std::mem::take(&mut files.listings)),
             files,
             made,
-            home,
+            layers,
             rules: OnceLock::new(),
         }
     }
 
-    /// What is granted for the layer over the home directory, or instead of it.
-    pub(crate) fn home(&self) -> &HomeGrants {
-        &self.home
+    /// What is granted for each copy-on-write layer, or instead of it.
+    pub(crate) fn layers(&self) -> &[LayerGrants] {
+        &self.layers
     }
 
     /// For the supervisor: the init would look at what the sandbox has.
@@ -362,7 +365,7 @@ fn landlock_rules(files: &Files, listings: &mut Listings, made: &[PathBuf]) -> V
     );
     let mut hidden = HiddenPaths::new(&files.fragile);
     // The init grants what is in it, once it knows whether there is a layer.
-    hidden.leave_out(files.layered.as_deref());
+    hidden.leave_out(&files.layered);
     rules.extend(
         readable(files, listings, &hidden)
             .into_iter()
@@ -421,11 +424,9 @@ pub(super) struct HiddenPaths<'a> {
 }
 
 impl<'a> HiddenPaths<'a> {
-    fn leave_out(&mut self, path: Option<&'a Path>) {
-        let Some(path) = path else { return };
-        self.paths.insert(path.as_os_str());
-        let above = path.ancestors().skip(1);
-        self.above.extend(above.map(Path::as_os_str));
+    fn leave_out(&mut self, paths: &'a [PathBuf]) {
+        self.paths.extend(paths.iter().map(|path| path.as_os_str()));
+        self.above.extend(folders_above(paths));
     }
 
     pub(super) fn new(paths: &'a [PathBuf]) -> Self {

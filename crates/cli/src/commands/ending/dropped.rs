@@ -1,4 +1,4 @@
-//! What was written to a private home and is gone: a command that put something there has ended
+//! What was written to a private layer and is gone: a command that put something there has ended
 //! as if all were well.
 
 use ringfence_policy::shell_word;
@@ -15,7 +15,8 @@ pub(crate) fn show_dropped(report: &Report) {
     let Some(dropped) = home.and_then(|home| home.dropped.as_ref()) else {
         return;
     };
-    output::tell!("ringfence: written to the private home, and gone with this run:");
+    let place = place(dropped);
+    output::tell!("ringfence: written {place}, and gone with this run:");
     output::tell!("{}", output::columns(&rows(dropped)));
     let unshown = dropped.changes.len().saturating_sub(MOST_SHOWN);
     let unshown = u64::try_from(unshown).unwrap_or(0) + dropped.more;
@@ -25,6 +26,14 @@ pub(crate) fn show_dropped(report: &Report) {
     }
     for line in hints(dropped) {
         output::tell!("  {line}");
+    }
+}
+
+fn place(dropped: &DroppedReport) -> &'static str {
+    if dropped.changes.iter().all(|own| own.is_in_home) {
+        "to the private home"
+    } else {
+        "beside files that alone are writable"
     }
 }
 
@@ -58,10 +67,11 @@ fn hints(dropped: &DroppedReport) -> Vec<String> {
     if !made.is_empty() {
         lines.push(format!("  and before that: touch {}", made.join(" ")));
     }
-    let or = if lines.is_empty() { "" } else { "or " };
-    lines.push(format!(
-        "{or}to keep the home for the next run: --home keep"
-    ));
+    if dropped.changes.iter().any(|own| own.is_in_home) {
+        let or = if lines.is_empty() { "" } else { "or " };
+        let line = format!("{or}to keep the home for the next run: --home keep");
+        lines.push(line);
+    }
     lines
 }
 
@@ -91,6 +101,7 @@ mod tests {
             is_directory,
             entries: 1,
             may_be_proposed: true,
+            is_in_home: true,
         }
     }
 

@@ -123,6 +123,7 @@ pub enum PathReason {
     ForeignMount,
     HiddenInHome,
     HomeLayer,
+    BesideFile,
     EmptyHome,
     PrivateFolder,
     SandboxOwn,
@@ -149,6 +150,7 @@ impl PathReason {
             Self::ForeignMount => "foreign-mount",
             Self::HiddenInHome => "hidden-in-home",
             Self::HomeLayer => "home-layer",
+            Self::BesideFile => "beside-file",
             Self::EmptyHome => "empty-home",
             Self::PrivateFolder => "private-folder",
             Self::SandboxOwn => "sandbox-own",
@@ -178,6 +180,9 @@ impl fmt::Display for PathReason {
                 "it is a hidden place; a file of the sandbox's own can have the name"
             }
             Self::HomeLayer => "changes go to the layer over the home, never to the host's own",
+            Self::BesideFile => {
+                "it is beside a writable file: changes go to a layer that is gone with the run"
+            }
             Self::EmptyHome => "the host's home does not show; the sandbox has an empty one",
             Self::PrivateFolder => "the sandbox has its own, empty at the start",
             Self::SandboxOwn => "the sandbox has its own",
@@ -224,6 +229,9 @@ impl PathAnswer {
                 vec![flag("--read", real), flag("--write", target)]
             }
             PathAccess::ReadOnly | PathAccess::Kept => vec![flag("--write", target)],
+            PathAccess::Private if self.reason == PathReason::BesideFile => {
+                vec![flag("--write", target)]
+            }
             PathAccess::Private if self.reason == PathReason::HomeLayer => vec![
                 flag("--write", target),
                 suggestion("--home keep".to_owned()),

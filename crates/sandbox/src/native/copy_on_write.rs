@@ -1,9 +1,9 @@
-//! Laying the layer over the home directory: an overlay that takes all changes, above a mask of
-//! names that do not show, above the host's own.
+//! Laying copy-on-write layers, over the home directory and others: an overlay that takes all
+//! changes, above a mask of names that do not show, above the host's own.
 //!
 //! The mask is a lower part of the overlay, which nothing inside can change: a name in it shows
 //! nothing of the host, also after code inside made and removed a file of its own there. Where the
-//! kernel refuses the overlay, the host's home stays read-only but for its caches, which are empty
+//! kernel refuses the overlay, the directory stays read-only but for caches in it, which are empty
 //! and private then.
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,21 +15,41 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use super::failure::{During, Failure};
 use super::mounts::Root;
 use super::scratch::Scratch;
-use crate::view::{HomeLayer, Mask};
+use crate::view::{CopyOnWrite, Mask};
 use crate::wire::Step;
 
-/// What became of the home directory.
+/// What became of all layers.
 #[derive(Debug, Default)]
-pub(super) struct HomeState {
-    /// Whether there is a layer over it, or it is private as a whole.
-    pub(super) is_layered: bool,
-    /// Devices that files of the layer show, where that lies on the private storage.
+pub(super) struct LaidLayers {
+    /// Directories that have a layer over them, or are private as a whole.
+    pub(super) laid: Vec<PathBuf>,
+    /// Devices that files of layers show, where those lie on the private storage.
     pub(super) private_devices: Vec<u64>,
-    /// What the layer's changes are in, where they are gone with the run.
-    pub(super) dropped: Option<OwnedFd>,
+    /// What layers' changes are in, where they are gone with the run, by the number of the overlay.
+    pub(super) dropped: Vec<(usize, OwnedFd)>,
 }
 
-/// The host's own home, and where the layer is kept, as detached mounts.
+impl LaidLayers {
+    /// Takes in what became of one.
+    pub(super) fn add(&mut self, index: usize, path: &Path, state: LaidLayer) {
+        self.laid
+            .extend(state.is_layered.then(|| path.to_path_buf()));
+        self.private_devices.extend(state.private_devices);
+        self.dropped
+            .extend(state.dropped.map(|upper| (index, upper)));
+    }
+}
+
+/// What became of one layer.
+#[derive(Debug, Default)]
+pub(super) struct LaidLayer {
+    /// Whether there is one, or the directory is private as a whole.
+    pub(super) is_layered: bool,
+    private_devices: Vec<u64>,
+    dropped: Option<OwnedFd>,
+}
+
+/// The host's own directory, and where the layer is kept, as detached mounts.
 type Given = (Option<OwnedFd>, Option<OwnedFd>);
 
 /// Where an overlay's changes go.
@@ -43,10 +63,10 @@ struct Upper {
 pub(super) fn lay(
     root: &Root,
     path: &Path,
-    layer: &HomeLayer,
+    layer: &CopyOnWrite,
     (own, store): Given,
     scratch: &Scratch,
-) -> Result<HomeState, Failure> {
+) -> Result<LaidLayer, Failure> {
     if layer.store.is_some() != store.is_some() || layer.shown.is_some() != own.is_some() {
         return Err(Errno::BADF).at(Step::CloneMount, path);
     }
@@ -69,11 +89,11 @@ pub(super) fn lay(
 
 fn overlay(
     path: &Path,
-    layer: &HomeLayer,
+    layer: &CopyOnWrite,
     own: Option<&OwnedFd>,
     store: Option<OwnedFd>,
     scratch: &Scratch,
-) -> Result<(OwnedFd, HomeState), Failure> {
+) -> Result<(OwnedFd, LaidLayer), Failure> {
     let upper = match store {
         Some(store) => kept(&store, layer, scratch)?,
         None => private(layer, scratch)?,
@@ -87,9 +107,9 @@ fn overlay(
         readable: &layer.readable,
     };
     let tree = parts.mount().during(Step::HomeLayer)?;
-    let mut state = HomeState {
+    let mut state = LaidLayer {
         is_layered: true,
-        ..HomeState::default()
+        ..LaidLayer::default()
     };
     if upper.is_private {
         state.private_devices = devices(&tree).during(Step::HomeLayer)?;
@@ -103,7 +123,7 @@ struct Parts<'a> {
     upper: &'a Upper,
     mask: &'a OwnedFd,
     own: Option<&'a OwnedFd>,
-    /// Where the home is.
+    /// Where the directory is.
     path: &'a Path,
     readable: &'a [PathBuf],
 }
@@ -158,18 +178,18 @@ impl Parts<'_> {
 }
 
 /// On the sandbox's own storage.
-fn private(layer: &HomeLayer, scratch: &Scratch) -> Result<Upper, Failure> {
+fn private(layer: &CopyOnWrite, scratch: &Scratch) -> Result<Upper, Failure> {
     Ok(Upper {
-        folder: scratch.folder("home", layer.mode)?,
-        work: scratch.folder("home-work", 0o700)?,
+        folder: scratch.folder(&scratch.fresh_name(), layer.mode)?,
+        work: scratch.folder(&scratch.fresh_name(), 0o700)?,
         is_private: true,
     })
 }
 
 /// On the host's, where the last run left it. Nothing in it is looked at but its two directories,
 /// which the supervisor made.
-fn kept(store: &OwnedFd, layer: &HomeLayer, scratch: &Scratch) -> Result<Upper, Failure> {
-    let point = scratch.folder("home-store", 0o700)?;
+fn kept(store: &OwnedFd, layer: &CopyOnWrite, scratch: &Scratch) -> Result<Upper, Failure> {
+    let point = scratch.folder(&scratch.fresh_name(), 0o700)?;
     sys::attach(store.as_fd(), point.as_fd()).during(Step::AttachMount)?;
     let open = |name: &str| {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -188,7 +208,7 @@ fn kept(store: &OwnedFd, layer: &HomeLayer, scratch: &Scratch) -> Result<Upper, 
 /// A directory with the names that are left out, as the kernel marks what was removed from a lower
 /// part: device nodes of number 0, which anybody may make since Linux 5.8.
 fn mask(mask: &Mask, mode: u32, scratch: &Scratch) -> Result<OwnedFd, Failure> {
-    let root = scratch.folder("home-mask", mode)?;
+    let root = scratch.folder(&scratch.fresh_name(), mode)?;
     for (path, mode) in &mask.folders {
         rustix::fs::mkdirat(&root, path, Mode::from_raw_mode(*mode)).at(Step::HomeLayer, path)?;
     }
@@ -209,25 +229,25 @@ fn devices(tree: &OwnedFd) -> Result<Vec<u64>, Errno> {
     Ok(vec![folder.st_dev, rustix::fs::fstat(&sample)?.st_dev])
 }
 
-/// Without an overlay: private caches on a read-only home, or a private home where nothing of the
-/// host's shows.
+/// Without an overlay: private caches in a read-only directory, or a private one where nothing of
+/// the host's shows.
 fn instead(
     root: &Root,
     path: &Path,
-    layer: &HomeLayer,
+    layer: &CopyOnWrite,
     scratch: &Scratch,
-) -> Result<HomeState, Failure> {
+) -> Result<LaidLayer, Failure> {
     let private = || scratch.tree(&scratch.fresh_name(), 0o700);
     if layer.shown.is_none() {
         let point = root.mount_point(path, true)?;
         sys::attach(private()?.as_fd(), point.as_fd()).at(Step::AttachMount, path)?;
-        return Ok(HomeState {
+        return Ok(LaidLayer {
             is_layered: true,
-            ..HomeState::default()
+            ..LaidLayer::default()
         });
     }
     for path in &layer.caches {
         root.cover_folder(path, private)?;
     }
-    Ok(HomeState::default())
+    Ok(LaidLayer::default())
 }

@@ -1,0 +1,477 @@
+//! Copy-on-write layers, over the home directory and over directories that hold a single writable
+//! file: what of the host's own shows through them, and which names of it never do.
+//!
+//! Hidden places are left out of the layer by name, whether they are there or not: one that the
+//! host makes or replaces during the run stays out of sight, and code inside may have a file of
+//! its own by that name.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::Metadata;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+
+use ringfence_policy::{CACHE_DIRECTORIES, Filesystem, HomeRule, ReadScope};
+
+use super::error::PlanError;
+use super::files::{Files, RESERVED, absolute};
+use super::layout::{FOREIGN_TYPES, HiddenPaths, SYSTEM_FOLDERS, grant_around};
+use crate::host::Host;
+use crate::mount_table::MountTable;
+use crate::view::{Content, CopyOnWrite, LayerPurpose, Mask, Overlay, Place};
+use crate::within::is_within;
+
+/// The mode of a home directory that the host does not show.
+const PRIVATE_MODE: u32 = 0o700;
+/// The most directories mounted in a home that get a layer of their own.
+const MOST_MOUNTED: usize = 32;
+
+/// The layers: over the home directory, unless it is writable itself, lies below the working
+/// directory, or is none; and over directories that hold a single writable file.
+pub(super) fn overlays(
+    files: &mut Files,
+    rules: &Filesystem,
+    host: &Host,
+    kept: Option<&Path>,
+    mounts: &MountTable,
+) -> Result<Vec<Overlay>, PlanError> {
+    let mut overlays = Vec::new();
+    overlays.extend(over_home(files, rules, host, kept)?);
+    for place in mounted_in_home(files, mounts)? {
+        overlays.push(over(files, host, place, LayerPurpose::Home));
+    }
+    for place in directories_of_files(files, host, mounts)? {
+        overlays.push(over(files, host, place, LayerPurpose::BesideFile));
+    }
+    Ok(overlays)
+}
+
+/// A layer over a directory of the host that shows through it.
+fn over(files: &mut Files, host: &Host, place: Place, purpose: LayerPurpose) -> Overlay {
+    let path = place.path.clone();
+    let layer = layer(files, host, &path, Some(place), purpose);
+    files.layered.push(path.clone());
+    Overlay {
+        path,
+        content: Content::Layered(Box::new(layer)),
+    }
+}
+
+/// Directories in a home with a layer that are mounted by themselves, as a container's volumes
+/// are: the layer over the home does not show them.
+fn mounted_in_home(files: &Files, mounts: &MountTable) -> Result<Vec<Place>, PlanError> {
+    let mut found: Vec<Place> = Vec::new();
+    let Some(home) = files.layered.first() else {
+        return Ok(found);
+    };
+    for point in mounts.points_below(home, &FOREIGN_TYPES) {
+        let is_hidden = |place: &Place| is_within(&point, &place.path);
+        let is_shown = is_visible(files, home)
+            && !files.hidden.iter().any(is_hidden)
+            && !files.shown.iter().any(is_hidden)
+            && may_be_layered(files, &point);
+        let place = is_shown.then(|| Place::find(&point)).transpose()?.flatten();
+        let place = place.filter(|place| place.is_folder && place.path == point);
+        found.extend(place.filter(|place| !found.contains(place)));
+        if found.len() == MOST_MOUNTED {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+fn over_home(
+    files: &mut Files,
+    rules: &Filesystem,
+    host: &Host,
+    kept: Option<&Path>,
+) -> Result<Option<Overlay>, PlanError> {
+    let Some(path) = layered_home(files, rules, host) else {
+        return Ok(None);
+    };
+    let own = files.home.clone().filter(|_| is_visible(files, &path));
+    let store = kept.map(store).transpose()?;
+    if own.is_some() {
+        show_through(files, &path);
+    }
+    let caches = own.as_ref().map(|_| caches(files, &path));
+    let layer = CopyOnWrite {
+        caches: caches.unwrap_or_default(),
+        store,
+        ..layer(files, host, &path, own, LayerPurpose::Home)
+    };
+    files.layered.push(path.clone());
+    Ok(Some(Overlay {
+        path,
+        content: Content::Layered(Box::new(layer)),
+    }))
+}
+
+/// A layer over a directory, through which the host's own shows if there is one.
+fn layer(
+    files: &mut Files,
+    host: &Host,
+    path: &Path,
+    own: Option<Place>,
+    purpose: LayerPurpose,
+) -> CopyOnWrite {
+    let mask = own.as_ref().map(|_| mask(files, host, path));
+    let mask = mask.unwrap_or_default();
+    let readable = own.as_ref().map(|_| readable(files, path, &mask));
+    CopyOnWrite {
+        purpose,
+        mode: own.as_ref().map_or(PRIVATE_MODE, |own| own.mode & 0o777),
+        readable: readable.unwrap_or_default(),
+        mask,
+        caches: Vec::new(),
+        shown: own,
+        store: None,
+    }
+}
+
+fn layered_home(files: &Files, rules: &Filesystem, host: &Host) -> Option<PathBuf> {
+    if rules.home.value == HomeRule::None {
+        return None;
+    }
+    let path = match &files.home {
+        Some(place) => place.path.clone(),
+        None => missing_home(files, host)?,
+    };
+    let is_folder = files.home.as_ref().is_none_or(|place| place.is_folder);
+    (is_folder && may_be_layered(files, &path)).then_some(path)
+}
+
+/// Directories that stay as they are but for a file in them that is writable. Tools write a new
+/// file beside it and rename that, for which the directory has to take names. Not around the
+/// home, and not where something else is mounted: a layer would not show it.
+fn directories_of_files(
+    files: &Files,
+    host: &Host,
+    mounts: &MountTable,
+) -> Result<Vec<Place>, PlanError> {
+    let mut found: Vec<Place> = Vec::new();
+    let single = files.writable.iter().filter(|place| is_regular(place));
+    for directory in single.filter_map(|place| place.path.parent()) {
+        let is_around = |path: &Path| is_within(path, directory);
+        let is_taken = files.layered.iter().any(|own| is_within(directory, own))
+            || files.private.iter().any(|own| is_within(directory, own))
+            || files.home.iter().any(|home| is_around(&home.path))
+            || is_around(&host.home)
+            || found.iter().any(|other| is_around(&other.path))
+            || found.iter().any(|other| is_within(directory, &other.path))
+            || !mounts.points_below(directory, &[]).is_empty();
+        if is_taken || !is_visible(files, directory) || !may_be_layered(files, directory) {
+            continue;
+        }
+        found.extend(Place::find(directory)?.filter(|place| place.path == directory));
+    }
+    Ok(found)
+}
+
+/// Whether no part of a directory is something that a layer must not be over.
+fn may_be_layered(files: &Files, path: &Path) -> bool {
+    let is_reserved = RESERVED.iter().any(|own| path.starts_with(own));
+    let is_private = files.private.contains(&path);
+    let is_written = files.roots.iter().any(|root| is_within(path, root));
+    let is_worked_in = is_within(path, &files.working_folder);
+    let is_fenced = is_reserved || is_private || is_written || is_worked_in;
+    !(is_fenced || holds_read_only(files, path) || path == Path::new("/"))
+}
+
+/// Whether a directory of the host is shown read-only below the layer, other than through it.
+/// Landlock grants writing to all below a layer, and a read-only mount does not stop a named pipe
+/// from being written to.
+fn holds_read_only(files: &Files, layered: &Path) -> bool {
+    let is_below = |path: &Path| path != layered && is_within(path, layered);
+    let works_below = is_below(&files.working_folder) && !files.is_writable(&files.working_folder);
+    let mut shown = files.shown.iter();
+    works_below
+        || shown.any(|place| {
+            is_below(&place.path) && !is_regular(place) && !shows_through(files, layered, place)
+        })
+}
+
+/// Whether a layer shows a place that is shown by name anyway: it lies in nothing hidden.
+fn shows_through(files: &Files, layered: &Path, place: &Place) -> bool {
+    let hidden = files.hidden.iter().map(|place| place.path.as_path());
+    let mut hidden = hidden.chain(files.fragile.iter().map(PathBuf::as_path));
+    place.is_folder
+        && files.scope == ReadScope::Host
+        && !files.is_writable(&place.path)
+        && is_visible(files, layered)
+        && !hidden.any(|hidden| is_within(&place.path, hidden))
+}
+
+/// Directories that are shown by name need no mount where a layer shows them: as all of the home
+/// they can be written to there, and the host sees nothing of it.
+fn show_through(files: &mut Files, layered: &Path) {
+    let through: Vec<Place> = files
+        .shown
+        .iter()
+        .filter(|place| place.path != layered && is_within(&place.path, layered))
+        .filter(|place| shows_through(files, layered, place))
+        .cloned()
+        .collect();
+    files.shown.retain(|place| !through.contains(place));
+}
+
+fn is_regular(place: &Place) -> bool {
+    std::fs::symlink_metadata(&place.path).is_ok_and(|found| found.is_file())
+}
+
+/// A home that the host does not have, where there is nothing of the host to lay it over.
+fn missing_home(files: &Files, host: &Host) -> Option<PathBuf> {
+    let path: PathBuf = host.home.components().collect();
+    let is_plain = path
+        .components()
+        .all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+    let is_below_private = files.private.iter().any(|own| path.starts_with(own));
+    let is_of_host = |place: &Place| path.starts_with(&place.path);
+    let mut of_host = files.shown.iter().chain([&files.working_place]);
+    let is_bare = match files.scope {
+        ReadScope::System => !SYSTEM_FOLDERS.iter().any(|folder| path.starts_with(folder)),
+        ReadScope::Host => is_below_private,
+    };
+    (is_plain && is_bare && !of_host.any(is_of_host)).then_some(path)
+}
+
+/// Whether the view shows the host's own directory: the innermost rule about it says so.
+fn is_visible(files: &Files, directory: &Path) -> bool {
+    let depth = |path: &Path| path.components().count();
+    let around = |places: &[Place]| {
+        let above = places
+            .iter()
+            .filter(|place| is_within(directory, &place.path));
+        above.map(|place| depth(&place.path)).max()
+    };
+    let private = files.private.iter().filter(|own| is_within(directory, own));
+    let private = private.map(|own| depth(own)).max();
+    let base = match files.scope {
+        ReadScope::Host => Some(0),
+        ReadScope::System => SYSTEM_FOLDERS
+            .iter()
+            .any(|folder| directory.starts_with(folder))
+            .then_some(0),
+    };
+    around(&files.shown).max(base) > around(&files.hidden).max(private)
+}
+
+/// The directory that a layer is kept in, which was made for it.
+fn store(path: &Path) -> Result<Place, PlanError> {
+    Place::find(path)?.ok_or_else(|| PlanError::NoKeptHome {
+        path: path.to_path_buf(),
+    })
+}
+
+/// Directories of caches that are there, for when the kernel refuses a layer.
+fn caches(files: &Files, home: &Path) -> Vec<PathBuf> {
+    let paths = CACHE_DIRECTORIES.iter().map(|name| home.join(name));
+    let is_free = |path: &PathBuf| !files.is_writable(path);
+    paths.filter(is_free).collect()
+}
+
+/// What is beside the names that do not show.
+fn readable(files: &mut Files, directory: &Path, mask: &Mask) -> Vec<PathBuf> {
+    let hidden = mask.left_out.iter().map(|name| directory.join(name));
+    let hidden: Vec<PathBuf> = hidden.collect();
+    let mut granted = Vec::new();
+    let hidden = HiddenPaths::new(&hidden);
+    grant_around(directory, &mut files.listings, &hidden, &mut granted);
+    granted
+}
+
+/// The names in a directory that do not show.
+fn mask(files: &mut Files, host: &Host, directory: &Path) -> Mask {
+    let shown: Vec<&Path> = files
+        .masked
+        .iter()
+        .map(|file| file.path.as_path())
+        .collect();
+    let hidden = files.hidden.iter().map(|place| place.path.as_path());
+    let is_home = files
+        .home
+        .as_ref()
+        .is_some_and(|home| home.path == directory);
+    let alias = is_home.then_some(host.home.as_path());
+    let wanted: BTreeSet<PathBuf> = files
+        .fragile
+        .iter()
+        .map(PathBuf::as_path)
+        .chain(hidden)
+        .filter(|path| !shown.contains(path) && !files.is_writable(path))
+        .filter_map(|path| below(path, directory, alias))
+        .collect();
+    let mut masking = Masking::new(directory);
+    for name in wanted {
+        masking.leave_out(&name, &mut |path| files.listings.may_have(path));
+    }
+    masking.mask
+}
+
+/// The path of what is in a directory, which may have another name, from there.
+fn below(path: &Path, directory: &Path, alias: Option<&Path>) -> Option<PathBuf> {
+    let below = path.strip_prefix(directory).ok();
+    let below = below.or_else(|| path.strip_prefix(alias?).ok())?;
+    (!below.as_os_str().is_empty()).then(|| below.to_path_buf())
+}
+
+/// A mask that is being made.
+struct Masking<'a> {
+    home: &'a Path,
+    mask: Mask,
+    /// What there is on the way to names, asked once each.
+    known: BTreeMap<PathBuf, Found>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Folder,
+    Link,
+    Nothing,
+}
+
+impl<'a> Masking<'a> {
+    fn new(home: &'a Path) -> Self {
+        Self {
+            home,
+            mask: Mask::default(),
+            known: BTreeMap::new(),
+        }
+    }
+
+    /// Leaves out `name`, or the first directory on the way to it that is not there: the host may
+    /// make both.
+    fn leave_out(&mut self, name: &Path, may_have: &mut dyn FnMut(&Path) -> bool) {
+        let mut so_far = PathBuf::new();
+        let mut components = name.components().peekable();
+        while let Some(component) = components.next() {
+            so_far.push(component);
+            if self.mask.left_out.contains(&so_far) {
+                return;
+            }
+            if components.peek().is_none() {
+                break;
+            }
+            match self.look(&so_far, may_have) {
+                Found::Folder => {}
+                Found::Nothing => break,
+                Found::Link => return self.leave_out_behind_link(name, may_have),
+            }
+        }
+        self.mask.left_out.insert(so_far);
+    }
+
+    /// What a link on the way leads to, if that is in the home.
+    fn leave_out_behind_link(&mut self, name: &Path, may_have: &mut dyn FnMut(&Path) -> bool) {
+        let real = absolute(&self.home.join(name));
+        if let Ok(below) = real.strip_prefix(self.home)
+            && below != name
+            && !below.as_os_str().is_empty()
+        {
+            self.leave_out(below, may_have);
+        }
+    }
+
+    fn look(&mut self, name: &Path, may_have: &mut dyn FnMut(&Path) -> bool) -> Found {
+        if let Some(found) = self.known.get(name) {
+            return *found;
+        }
+        let path = self.home.join(name);
+        let status = may_have(&path)
+            .then(|| std::fs::symlink_metadata(&path).ok())
+            .flatten();
+        let found = status.as_ref().map_or(Found::Nothing, kind);
+        if let (Found::Folder, Some(status)) = (found, &status) {
+            let mode = status.permissions().mode() & 0o777;
+            self.mask.folders.push((name.to_path_buf(), mode));
+        }
+        self.known.insert(name.to_path_buf(), found);
+        found
+    }
+}
+
+fn kind(status: &Metadata) -> Found {
+    match status.file_type() {
+        kind if kind.is_dir() => Found::Folder,
+        kind if kind.is_symlink() => Found::Link,
+        _ => Found::Nothing,
+    }
+}
+
+/// What Landlock grants for a layer.
+#[derive(Debug, Default)]
+pub(crate) struct LayerGrants {
+    /// The directory, where the layer is laid.
+    pub(crate) layered: PathBuf,
+    /// The caches, where it is refused.
+    pub(crate) caches: Vec<PathBuf>,
+    /// What can be read of the directory then.
+    pub(crate) readable: Vec<PathBuf>,
+}
+
+impl LayerGrants {
+    pub(super) fn of(overlays: &[Overlay]) -> Vec<Self> {
+        let layers = overlays
+            .iter()
+            .filter_map(|overlay| match &overlay.content {
+                Content::Layered(layer) => Some(Self {
+                    layered: overlay.path.clone(),
+                    caches: layer.caches.clone(),
+                    readable: layer.readable.clone(),
+                }),
+                _ => None,
+            });
+        layers.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn masked(home: &Path, names: &[&str]) -> Mask {
+        let mut masking = Masking::new(home);
+        for name in names {
+            masking.leave_out(Path::new(name), &mut |_| true);
+        }
+        masking.mask
+    }
+
+    #[test]
+    fn g4_what_is_missing_is_left_out_by_its_first_missing_part() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(home.path().join(".config/gh")).unwrap();
+        let names = [
+            ".config/gh/hosts.yml",
+            ".config/op",
+            ".aws/credentials",
+            ".aws/x",
+            ".netrc",
+        ];
+        let mask = masked(home.path(), &names);
+        let folders: Vec<_> = mask.folders.iter().map(|(path, _)| path.clone()).collect();
+        assert_eq!(folders, [".config", ".config/gh"].map(PathBuf::from));
+        let left_out: Vec<_> = mask
+            .left_out
+            .iter()
+            .map(|path| path.to_str().unwrap())
+            .collect();
+        assert_eq!(
+            left_out,
+            [".aws", ".config/gh/hosts.yml", ".config/op", ".netrc"]
+        );
+    }
+
+    #[test]
+    fn g4_links_on_the_way_are_followed_within_the_home() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().canonicalize().unwrap();
+        std::fs::create_dir_all(home.join("dot/config")).unwrap();
+        std::os::unix::fs::symlink("dot/config", home.join(".config")).unwrap();
+        std::os::unix::fs::symlink("/etc", home.join(".local")).unwrap();
+        let mask = masked(&home, &[".config/gh", ".local/share/x"]);
+        assert_eq!(
+            mask.left_out.into_iter().collect::<Vec<_>>(),
+            [PathBuf::from("dot/config/gh")]
+        );
+    }
+}

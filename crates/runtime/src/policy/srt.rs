@@ -306,15 +306,16 @@ pub(super) fn skip_missing_authorities(layer: &mut Layer) {
 /// whoever owns them.
 pub(super) fn safe_directories(settings: &SrtSettings, sources: &Sources<'_>) -> Option<Layer> {
     let folders = &settings.git.as_ref()?.safe_directories;
+    let values = safe_values(folders);
     let told = (sources.variable)("GIT_CONFIG_COUNT").and_then(|count| count.parse().ok());
     let first: usize = told.unwrap_or(0);
-    let pairs = (first..).zip(folders).flat_map(|(at, folder)| {
+    let count = (first + values.len()).to_string();
+    let pairs = (first..).zip(values).flat_map(|(at, value)| {
         [
             (format!("GIT_CONFIG_KEY_{at}"), "safe.directory".to_owned()),
-            (format!("GIT_CONFIG_VALUE_{at}"), folder.clone()),
+            (format!("GIT_CONFIG_VALUE_{at}"), value),
         ]
     });
-    let count = (first + folders.len()).to_string();
     let pairs = pairs.chain([("GIT_CONFIG_COUNT".to_owned(), count)]);
     let origin = Origin::new(LayerKind::SrtSettings, "git.safeDirectories");
     let mut layer = Layer::empty(origin.clone());
@@ -322,6 +323,17 @@ pub(super) fn safe_directories(settings: &SrtSettings, sources: &Sources<'_>) ->
         .map(|(name, value)| (name, Sourced::new(value, origin.clone())))
         .collect();
     (!folders.is_empty()).then_some(layer)
+}
+
+/// A repository in the folder itself, and those below it. An empty value would make Git forget
+/// what came before it.
+fn safe_values(folders: &[String]) -> Vec<String> {
+    let named = folders.iter().filter(|folder| !folder.is_empty());
+    let values = named.flat_map(|folder| match folder.trim_end_matches('/') {
+        "" => ["/".to_owned(), "/*".to_owned()],
+        folder => [folder.to_owned(), format!("{folder}/*")],
+    });
+    values.collect()
 }
 
 #[cfg(test)]

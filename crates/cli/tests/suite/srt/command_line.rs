@@ -53,7 +53,13 @@ cases! {
         script("git config --get-all safe.directory; git config http.proxyAuthMethod")
             .labelled("git.safeDirectories")
             .settings(&safe_directories())
-            .prints(&["/srv/one", "/srv/two words", "basic"]),
+            .prints(&[
+                "/srv/one",
+                "/srv/one/*",
+                "/srv/two words",
+                "/srv/two words/*",
+                "basic",
+            ]),
     ];
     an_authority_that_is_not_there_is_passed_over: [
         script("echo ran")
@@ -79,7 +85,7 @@ cases! {
 
 fn safe_directories() -> Value {
     let mut all = settings();
-    all["git"] = json!({"safeDirectories": ["/srv/one", "/srv/two words"]});
+    all["git"] = json!({"safeDirectories": ["/srv/one/", "", "/srv/two words"]});
     all
 }
 

@@ -55,7 +55,7 @@ pub use limits::{
 };
 pub use note::{Note, NoteKind};
 pub use origin::{Authority, LayerKind, Origin, Sourced};
-pub use path::{PathContext, PathRule, PathRuleError};
+pub use path::{PathContext, PathPatterns, PathRule, PathRuleError};
 pub use policy::{Network, Policy, Resolved};
 pub use port::{Port, PortError, PortSet};
 pub use resolve::{PolicyError, resolve};

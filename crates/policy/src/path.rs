@@ -5,7 +5,7 @@
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
-use globset::GlobBuilder;
+use globset::{Glob, GlobBuilder, GlobSet};
 use serde::{Serialize, Serializer};
 use thiserror::Error;
 
@@ -34,6 +34,9 @@ pub(crate) enum Form {
     Literal,
     /// Globs are patterns.
     Glob,
+    /// The same, and what has brackets or braces is also the path that has these characters in its
+    /// names: `app/[id]` is a common one, and a deny that passed over it would guard nothing.
+    Deny,
     /// Characters mean themselves.
     Verbatim,
 }
@@ -78,11 +81,65 @@ impl PathRule {
     }
 }
 
-pub(crate) fn parse_as(
+/// Many patterns at once, with the meaning that [`PathRule::matches`] gives each.
+#[derive(Debug, Clone, Default)]
+pub struct PathPatterns(GlobSet);
+
+impl PathPatterns {
+    /// Of the texts of [`PathRule::Glob`].
+    pub fn new<'a>(globs: impl IntoIterator<Item = &'a str>) -> Result<Self, globset::Error> {
+        let globs: Result<Vec<Glob>, _> = globs.into_iter().map(glob).collect();
+        GlobSet::new(globs?).map(Self)
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// True when one of them covers `path`, which must be absolute and free of `.` and `..`.
+    pub fn matches(&self, path: &Path) -> bool {
+        !self.is_empty() && path.ancestors().any(|part| self.0.is_match(part))
+    }
+
+    /// True when one of them names `path` itself.
+    pub fn names(&self, path: &Path) -> bool {
+        self.0.is_match(path)
+    }
+}
+
+/// Everything that one entry of a list means.
+pub(crate) fn readings(
     text: &str,
     context: &PathContext,
     form: Form,
-) -> Result<PathRule, PathRuleError> {
+) -> Result<Vec<PathRule>, PathRuleError> {
+    let pattern = parse_as(text, context, form)?;
+    let trimmed = without_everything_below(text);
+    if form != Form::Deny || !trimmed.contains(['[', ']', '{', '}']) {
+        return Ok(vec![pattern]);
+    }
+    let named = if trimmed.contains(['*', '?']) {
+        expand_glob(&without_classes(trimmed), context)?
+    } else {
+        PathRule::Literal(expand(trimmed, context)?)
+    };
+    Ok(vec![pattern, named])
+}
+
+/// A pattern in which brackets and braces mean themselves.
+fn without_classes(pattern: &str) -> String {
+    let mut escaped = String::with_capacity(pattern.len());
+    for character in pattern.chars() {
+        if matches!(character, '[' | ']' | '{' | '}') {
+            escaped.push('\\');
+        }
+        escaped.push(character);
+    }
+    escaped
+}
+
+fn parse_as(text: &str, context: &PathContext, form: Form) -> Result<PathRule, PathRuleError> {
     if text.is_empty() {
         return Err(PathRuleError::Empty);
     }
@@ -190,13 +247,16 @@ fn expand_glob(text: &str, context: &PathContext) -> Result<PathRule, PathRuleEr
     Ok(PathRule::Glob(glob))
 }
 
+fn matcher(text: &str) -> Result<globset::GlobMatcher, globset::Error> {
+    Ok(glob(text)?.compile_matcher())
+}
+
 /// `*` stays within a component, as in a shell.
-fn matcher(glob: &str) -> Result<globset::GlobMatcher, globset::Error> {
-    let glob = GlobBuilder::new(glob)
+fn glob(text: &str) -> Result<Glob, globset::Error> {
+    GlobBuilder::new(text)
         .literal_separator(true)
         .backslash_escape(true)
-        .build()?;
-    Ok(glob.compile_matcher())
+        .build()
 }
 
 /// The folder in front of the first component with a wildcard.
@@ -319,6 +379,46 @@ mod tests {
                 want,
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn g3_denies_with_brackets_are_patterns_and_names() {
+        let read = |text: &str| {
+            let rules = readings(text, &context(), Form::Deny).unwrap();
+            rules.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(read("a/*.x"), ["/srv/p/a/*.x"]);
+        assert_eq!(read("app/[id]/**"), ["/srv/p/app/[id]", "/srv/p/app/[id]"]);
+        let rules = readings("app/[id]/*.ts", &context(), Form::Deny).unwrap();
+        let matches = |path: &str| rules.iter().any(|rule| rule.matches(Path::new(path)));
+        assert!(matches("/srv/p/app/[id]/a.ts") && matches("/srv/p/app/d/a.ts"));
+        assert!(!matches("/srv/p/app/x/a.ts") && !matches("/srv/p/app/[id]/a.rs"));
+        assert_eq!(readings("[a]", &context(), Form::Glob).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn g3_many_patterns_mean_what_each_means() {
+        let texts = ["**/secrets", "*/x", "*.d", "a/{b,c}/*"];
+        let rules: Vec<_> = texts
+            .iter()
+            .map(|text| PathRule::parse(text, &context()).unwrap())
+            .collect();
+        let globs: Vec<String> = rules.iter().map(ToString::to_string).collect();
+        let all = PathPatterns::new(globs.iter().map(String::as_str)).unwrap();
+        for path in [
+            "a/secrets/y",
+            "b/x",
+            "a/b/x",
+            "y.d/z",
+            "a/c/q/r",
+            "secrets",
+            "y",
+            "x",
+        ] {
+            let path = Path::new("/srv/p").join(path);
+            let each = rules.iter().any(|rule| rule.matches(&path));
+            assert_eq!(all.matches(&path), each, "{}", path.display());
         }
     }
 

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
-use globset::{Glob, GlobSet, GlobSetBuilder};
+use ringfence_policy::PathPatterns;
 
 use crate::git;
 use crate::survey::{Survey, UserGit};
@@ -43,7 +43,7 @@ pub(crate) struct Guard {
     /// Made of the names when somebody asks.
     table: OnceLock<NameTable>,
     denied: Vec<PathBuf>,
-    patterns: GlobSet,
+    patterns: PathPatterns,
     git: GitGuard,
     user_git: UserGit,
     survey: Survey,
@@ -95,11 +95,7 @@ impl Guard {
         denied: Vec<PathBuf>,
         patterns: &[String],
     ) -> Result<Self, globset::Error> {
-        let mut set = GlobSetBuilder::new();
-        for pattern in patterns {
-            set.add(Glob::new(pattern)?);
-        }
-        let patterns = set.build()?;
+        let patterns = PathPatterns::new(patterns.iter().map(String::as_str))?;
         Ok(Self {
             roots,
             names: names.into_iter().collect(),
@@ -181,8 +177,8 @@ impl Guard {
         path: &Path,
         is_free: &dyn Fn(On<'_>) -> bool,
     ) -> Option<GuardRule> {
-        if self.denied.iter().any(|denied| path.starts_with(denied)) || self.patterns.is_match(path)
-        {
+        let is_denied = self.denied.iter().any(|denied| path.starts_with(denied));
+        if is_denied || self.is_denied_by_pattern(path) {
             return Some(GuardRule::Denied);
         }
         let below = self.below_root(path)?;
@@ -193,6 +189,11 @@ impl Guard {
             let is_guarded = !below.is_free(at, path, is_free);
             is_guarded.then(|| GuardRule::Name(join(&below.components[at], sequel)))
         })
+    }
+
+    /// Whether a pattern of the policy denies writing `path`.
+    pub(crate) fn is_denied_by_pattern(&self, path: &Path) -> bool {
+        self.patterns.matches(path)
     }
 
     /// For a path that would complete a guarded name if the right things were

@@ -165,6 +165,117 @@ fn g4_what_is_explained_is_what_happens() {
     );
 }
 
+/// A deny, and paths with whether they can be written.
+const DENIES: [(&str, &[(&str, bool)]); 9] = [
+    (
+        "**/secrets/**",
+        &[
+            ("P/a/secrets/x", false),
+            ("P/secrets/new", false),
+            ("P/a/other", true),
+        ],
+    ),
+    (
+        "**/secrets",
+        &[
+            ("P/a/secrets/x", false),
+            ("P/a/b/secrets", false),
+            ("P/a/secretsx", true),
+        ],
+    ),
+    (
+        "*/secrets",
+        &[
+            ("P/a/secrets/x", false),
+            ("P/a/b/secrets", true),
+            ("P/secrets/new", true),
+        ],
+    ),
+    (
+        "**/secrets/*",
+        &[("P/a/secrets/x", false), ("P/a/secrets/y/z", false)],
+    ),
+    (
+        "*.d/**",
+        &[
+            ("P/conf.d/x", false),
+            ("P/conf.d/new", false),
+            ("P/a/x.d/y", true),
+        ],
+    ),
+    (
+        "app/[id]",
+        &[
+            ("P/app/[id]/page", false),
+            ("P/app/i", false),
+            ("P/app/x", true),
+        ],
+    ),
+    (
+        "[...slug]",
+        &[("P/[...slug]/page", false), ("P/s", false), ("P/t", true)],
+    ),
+    ("[WIP] x", &[("P/[WIP] x", false), ("P/x", true)]),
+    (
+        "app/[id]/*.ts",
+        &[("P/app/[id]/a.ts", false), ("P/app/[id]/page", true)],
+    ),
+];
+
+#[test]
+fn g4_denies_hold_what_they_are_said_to_hold() {
+    let place = Place::new();
+    for name in [
+        "a/secrets/x",
+        "conf.d/x",
+        "app/[id]/page",
+        "app/[id]/a.ts",
+        "[...slug]/page",
+        "[WIP] x",
+    ] {
+        place.project.write(name, "old");
+    }
+    for (deny, paths) in DENIES {
+        let policy = format!("version: 1\nfilesystem: {{write: {{deny: ['{deny}']}}}}\n");
+        let policy = place.elsewhere.write("policy.yaml", &policy);
+        let flags = ["--policy", policy.to_str().unwrap()];
+        for (short, is_writable) in paths {
+            let path = place.path(short);
+            assert_eq!(
+                place.explained(&flags, &path)["write"],
+                *is_writable,
+                "{deny} {short}"
+            );
+            let (_, write) = place.tried(&flags, &path);
+            assert_eq!(write, *is_writable, "{deny} {short}");
+        }
+    }
+}
+
+#[test]
+fn g4_a_denied_pattern_is_not_moved_away_with_its_directory() {
+    let place = Place::new();
+    place.project.write("a/secrets/x", "old");
+    for deny in ["**/secrets/*", "**/secrets", "*/secrets/x"] {
+        let policy = format!("version: 1\nfilesystem: {{write: {{deny: ['{deny}']}}}}\n");
+        let policy = place.elsewhere.write("policy.yaml", &policy);
+        let flags = ["--policy", policy.to_str().unwrap()];
+        for attack in [
+            "mv a/secrets a/other && echo new > a/other/x",
+            "mv a b && mv b/secrets b/other && echo new > b/other/x",
+            "cp a/secrets/x y && mv -T y a/secrets/x",
+            "rm a/secrets/x",
+            "ln a/secrets/x y && echo new > y",
+        ] {
+            let inside = place.inside(&flags, attack);
+            assert_ne!(inside.code(), 0, "{deny}: {attack}");
+            assert_eq!(place.project.read("a/secrets/x"), "old", "{deny}: {attack}");
+        }
+    }
+    let outside = "mv a/secrets a/other && echo new > a/other/x";
+    sh(outside, place.project.path()).expect_code(0);
+}
+
 #[test]
 fn g4_the_flags_that_are_named_change_it() {
     let place = Place::new();

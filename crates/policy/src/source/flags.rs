@@ -16,7 +16,7 @@ use crate::host::Dialect;
 use crate::layer::Layer;
 use crate::limits::Limits;
 use crate::origin::{LayerKind, Origin, Sourced};
-use crate::path::{Form, PathContext, PathRule, literal, parse_as};
+use crate::path::{Form, PathContext, PathRule, literal, readings};
 use crate::rule::NetworkMode;
 
 /// What was typed, before it means anything.
@@ -105,7 +105,7 @@ impl FlagLayer {
         layer.filesystem.write_allow =
             stated(paths(&self.write, "--write", Form::Literal, context)?);
         layer.filesystem.home = typed(self.home.as_ref(), "--home")?;
-        layer.filesystem.read_deny = paths(&self.hide, "--hide", Form::Glob, context)?;
+        layer.filesystem.read_deny = paths(&self.hide, "--hide", Form::Deny, context)?;
         self.guard(&mut layer)?;
         self.environment(&mut layer)?;
         layer.limits = self.limits.to_limits()?;
@@ -198,12 +198,12 @@ fn paths(
     form: Form,
     context: &PathContext,
 ) -> Result<Vec<Sourced<PathRule>>, SourceError> {
-    list.iter()
-        .map(|text| {
-            let (text, context) = climbed(text, context);
-            sourced(parse_as(&text, &context, form), &flag(name))
-        })
-        .collect()
+    let rules = list.iter().map(|text| {
+        let (text, context) = climbed(text, context);
+        sourced(readings(&text, &context, form), &flag(name))
+    });
+    let rules: Result<Vec<_>, _> = rules.collect();
+    Ok(rules?.into_iter().flat_map(Sourced::spread).collect())
 }
 
 fn files(

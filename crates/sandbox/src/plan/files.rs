@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use globset::{Glob, GlobMatcher};
-use ringfence_policy::{Filesystem, LayerKind, PathRule, ProtectedName, ReadScope, Sourced};
+use ringfence_policy::{
+    Filesystem, LayerKind, PathPatterns, PathRule, ProtectedName, ReadScope, Sourced,
+};
 
 use super::entries;
 use super::error::PlanError;
@@ -113,6 +114,8 @@ pub(super) fn survey(
         .chain(untouchable)
         .collect();
     let fragile = fragile(rules, host, &private, &shown);
+    let mut fragile = with_real_paths(fragile, host, &mut listings);
+    fragile.retain(|path| !private.iter().any(|folder| is_within(path, folder)));
     let mut files = Files {
         scope: rules.scope.value,
         working_folder: working_place.path.clone(),
@@ -284,9 +287,36 @@ fn fragile(rules: &Filesystem, host: &Host, private: &[&Path], shown: &[Place]) 
         .filter(|(path, _)| !is_named(path))
         .flat_map(|(path, _)| parts_of_root(path, private))
         .chain(rules.masked.iter().map(|file| absolute(&file.path).into()))
-        .filter(|path| !private.iter().any(|folder| is_within(path, folder)))
         .map(Cow::into_owned)
         .collect()
+}
+
+/// Paths with what they are without links, as they show in the view: whatever comes to be there is
+/// hidden under both. Of the many in a home, only those behind a link have to be resolved.
+fn with_real_paths(paths: Vec<PathBuf>, host: &Host, listings: &mut Listings) -> Vec<PathBuf> {
+    let real_homes: Vec<(&PathBuf, PathBuf)> =
+        homes(host).map(|home| (home, absolute(home))).collect();
+    let mut all = Vec::with_capacity(paths.len());
+    for path in paths {
+        let home = real_homes.iter().find(|(home, _)| is_within(&path, home));
+        let real = match home {
+            Some((home, real)) => {
+                let below = path.strip_prefix(home).unwrap_or(&path);
+                let real = real.join(below);
+                if listings.has_link_on_the_way(&real, below.components().count()) {
+                    absolute(&real)
+                } else {
+                    real
+                }
+            }
+            None => absolute(&path),
+        };
+        if real != path {
+            all.push(real);
+        }
+        all.push(path);
+    }
+    all
 }
 
 fn is_in(places: &[Place], path: &Path) -> bool {
@@ -364,7 +394,10 @@ pub(super) fn absolute(path: &Path) -> PathBuf {
 
 /// The places that a pattern matches now.
 fn expand(pattern: &str) -> Result<Vec<PathBuf>, PlanError> {
-    let matcher = compile(pattern)?;
+    let matcher = PathPatterns::new([pattern]).map_err(|error| PlanError::Pattern {
+        pattern: pattern.to_owned(),
+        error,
+    })?;
     let mut visited = 0;
     let mut found = Vec::new();
     let mut folders = vec![fixed_part(pattern)];
@@ -381,7 +414,7 @@ fn expand(pattern: &str) -> Result<Vec<PathBuf>, PlanError> {
                 });
             }
             let path = entry.path();
-            if matcher.is_match(&path) {
+            if matcher.names(&path) {
                 found.push(path);
             } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 folders.push(path);
@@ -391,18 +424,9 @@ fn expand(pattern: &str) -> Result<Vec<PathBuf>, PlanError> {
     Ok(found)
 }
 
-fn compile(pattern: &str) -> Result<GlobMatcher, PlanError> {
-    Glob::new(pattern)
-        .map(|glob| glob.compile_matcher())
-        .map_err(|error| PlanError::Pattern {
-            pattern: pattern.to_owned(),
-            error,
-        })
-}
-
 /// The folders of a pattern before its first wildcard.
 fn fixed_part(pattern: &str) -> PathBuf {
-    let is_fixed = |part: &&str| !part.contains(['*', '?', '[', '{']);
+    let is_fixed = |part: &&str| !part.contains(['*', '?', '[', '{', '\\']);
     let parts: Vec<_> = pattern.split('/').collect();
     let fixed = parts
         .iter()

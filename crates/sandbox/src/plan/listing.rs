@@ -50,6 +50,26 @@ impl Listings {
         }
     }
 
+    /// Whether one of the last `count` components of `path`, but for the very last, is a link.
+    pub(super) fn has_link_on_the_way(&mut self, path: &Path, count: usize) -> bool {
+        let mut above = path.ancestors().skip(1).take(count.saturating_sub(1));
+        above.any(|folder| self.is_link(folder))
+    }
+
+    fn is_link(&mut self, path: &Path) -> bool {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return false;
+        };
+        match self.of(folder) {
+            Listing::Absent => false,
+            Listing::Entries(entries) => {
+                let found = entries.binary_search_by(|(known, _)| known.as_os_str().cmp(name));
+                found.is_ok_and(|at| !entries::is_no_link(entries[at].1))
+            }
+            Listing::Unknown => path.is_symlink(),
+        }
+    }
+
     /// The paths of what is in a folder, links left out. As much of it as can
     /// be read.
     pub(super) fn without_links(&mut self, folder: &Path) -> Vec<PathBuf> {

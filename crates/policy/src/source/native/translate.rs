@@ -16,7 +16,7 @@ use crate::http::{Method, MethodError, PathPattern, PathPatternError};
 use crate::layer::{EnvironmentLayer, FilesystemLayer, Layer, NetworkLayer};
 use crate::limits::{Cores, Count, Limits};
 use crate::origin::{Origin, Sourced};
-use crate::path::{Form, PathContext, PathRule, literal, parse_as};
+use crate::path::{Form, PathContext, PathRule, literal, readings};
 use crate::port::{Port, PortError, PortSet, parse_range};
 use crate::rule::{AllowRule, DenyRule, Destination, Endpoint, NetworkMode, Side};
 use crate::source::builtin::protected_names;
@@ -121,7 +121,7 @@ impl Reader<'_> {
         };
         if let Some(read) = part.read {
             layer.scope = read.scope.map(|scope| self.keep(scope));
-            layer.read_deny = self.paths(&read.deny, Form::Glob)?;
+            layer.read_deny = self.paths(&read.deny, Form::Deny)?;
             layer.read_allow = read
                 .allow
                 .map(|list| self.paths(&list, Form::Glob))
@@ -132,7 +132,7 @@ impl Reader<'_> {
                 .allow
                 .map(|list| self.paths(&list, Form::Literal))
                 .transpose()?;
-            layer.write_deny = self.paths(&write.deny, Form::Glob)?;
+            layer.write_deny = self.paths(&write.deny, Form::Deny)?;
             let protect = self.all(&write.protect, |text| protected_names(text))?;
             layer.protect = protect.into_iter().flat_map(Sourced::spread).collect();
             layer.unprotect = write
@@ -150,7 +150,8 @@ impl Reader<'_> {
         list: &[Located<String>],
         form: Form,
     ) -> Result<Vec<Sourced<PathRule>>, SourceError> {
-        self.all(list, |text| Ok(parse_as(text, self.context, form)?))
+        let rules = self.all(list, |text| Ok(readings(text, self.context, form)?))?;
+        Ok(rules.into_iter().flat_map(Sourced::spread).collect())
     }
 
     fn limits(&self, part: &ResourcesDocument) -> Result<Limits, SourceError> {

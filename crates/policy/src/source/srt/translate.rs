@@ -11,7 +11,7 @@ use crate::home::HomeRule;
 use crate::host::Dialect;
 use crate::layer::{FilesystemLayer, Layer, NetworkLayer};
 use crate::origin::{Origin, Sourced};
-use crate::path::{Form, PathContext, PathRule, literal, parse_as};
+use crate::path::{Form, PathContext, PathRule, literal, readings};
 use crate::port::PortSet;
 use crate::rule::{DenyRule, DenyScope, Destination, Endpoint, EntryError, NetworkMode, Side};
 
@@ -81,10 +81,10 @@ fn filesystem(
         scope: Some(layer.sourced(ReadScope::Host)),
         // srt refuses what its settings do not name; it never lets a write pass for show.
         home: Some(layer.sourced(HomeRule::None)),
-        read_deny: list(&part.deny_read, "filesystem.denyRead", Form::Glob)?,
+        read_deny: list(&part.deny_read, "filesystem.denyRead", Form::Deny)?,
         read_allow: Some(read_allow),
         write_allow: Some(write_allow),
-        write_deny: list(&part.deny_write, "filesystem.denyWrite", Form::Glob)?,
+        write_deny: list(&part.deny_write, "filesystem.denyWrite", Form::Deny)?,
         // One of srt's own, beyond the built-in names.
         protect: vec![layer.sourced(ProtectedName::Components(".gitmodules".into()))],
         unprotect: unprotect.into_iter().collect(),
@@ -105,11 +105,12 @@ fn paths_of(
             SrtPath::Literal(literal) => (&literal.path, Form::Verbatim),
         };
         let (rest, context) = climbed(text, context);
-        let parsed = parse_as(rest, &context, form);
-        let rule = parsed.map_err(|source| SrtFault::Path { field, source })?;
-        Ok(layer.sourced(rule))
+        let parsed = readings(rest, &context, form);
+        parsed.map_err(|source| SrtFault::Path { field, source })
     };
-    paths.iter().map(rule).collect()
+    let rules: Result<Vec<_>, _> = paths.iter().map(rule).collect();
+    let rules = rules?.into_iter().flatten();
+    Ok(rules.map(|rule| layer.sourced(rule)).collect())
 }
 
 /// One file whose characters mean themselves.

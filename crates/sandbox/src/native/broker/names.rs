@@ -256,14 +256,17 @@ impl Broker<'_> {
         Ok(!self.completions(spot)?.is_empty())
     }
 
-    /// Whether something below the moved folder would match a guarded pattern
-    /// in its new place, or have a protected name where a directory was before.
-    /// A folder too large to look through counts as one.
+    /// Whether something below the moved folder matches a guarded pattern where
+    /// it is, would match one in its new place, or have a protected name where a
+    /// directory was before. A folder too large to look through counts as one.
     fn brings_a_name(&self, from: &Spot, to: &Spot) -> Result<bool, Errno> {
         const MOST_ENTRIES: usize = 10_000;
         let Some(target) = self.known_as(to)? else {
             return Ok(false);
         };
+        let source = self
+            .known_as(from)?
+            .unwrap_or_else(|| from.path().to_path_buf());
         if !self.guard.has_patterns() && !self.was_there(&target) {
             return Ok(false);
         }
@@ -281,6 +284,7 @@ impl Broker<'_> {
                 let moved = below.strip_prefix(&from.name).unwrap_or(&below);
                 seen += 1;
                 if seen > MOST_ENTRIES
+                    || self.guard.is_denied_by_pattern(&source.join(moved))
                     || self.guard.rule_for(&target.join(moved), &is_free).is_some()
                 {
                     return Ok(true);

@@ -128,6 +128,8 @@ pub(crate) enum Content {
     /// The host's own place, read-only: shown again inside a hidden folder,
     /// or with its owner's rights when the sandbox has another host id.
     Shown(Place),
+    /// A file that is mounted in the home by itself, read-only.
+    Volume(Place),
     /// What the view shows there so far, but read-only.
     Frozen,
     /// A folder of the host made anew, which cannot be changed.
@@ -166,10 +168,23 @@ pub(crate) enum LayerPurpose {
     BesideFile,
 }
 
+/// Whose files a place of the host has inside, where the sandbox has another host id than its
+/// starter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ownership {
+    /// What its owner has is the sandbox's own.
+    Owner,
+    /// The same, where its file system can show that, or else as it is.
+    OwnerWhereItCan,
+    /// As on the host, where the sandbox is nobody.
+    AsItIs,
+}
+
 /// A layer over a directory that takes all changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CopyOnWrite {
     pub(crate) purpose: LayerPurpose,
+    pub(crate) ownership: Ownership,
     /// The host's own below it, where that shows.
     pub(crate) shown: Option<Place>,
     /// What of it does not show.
@@ -278,20 +293,25 @@ impl View {
 
     /// The places of the host that are part of it, each with the number of its mount: that of its
     /// overlay, or one beyond them all for where a layer is kept.
-    pub(crate) fn places(&self) -> impl Iterator<Item = (usize, &Place, Use)> {
+    pub(crate) fn places(&self) -> impl Iterator<Item = (usize, &Place, Use, Ownership)> {
+        use Ownership::{Owner, OwnerWhereItCan};
         let overlays = self.overlays.iter().enumerate();
         overlays.flat_map(|(index, overlay)| {
             let (own, kept) = match &overlay.content {
-                Content::Writable(place) => (Some((place, Use::Write)), None),
-                Content::Shown(place) => (Some((place, Use::Read)), None),
+                Content::Writable(place) => (Some((place, Use::Write, Owner)), None),
+                Content::Shown(place) => (Some((place, Use::Read, Owner)), None),
+                Content::Volume(place) => (Some((place, Use::Read, OwnerWhereItCan)), None),
                 Content::Layered(layer) => (
-                    layer.shown.as_ref().map(|place| (place, Use::Read)),
+                    layer
+                        .shown
+                        .as_ref()
+                        .map(|place| (place, Use::Read, layer.ownership)),
                     layer.store.as_ref(),
                 ),
                 _ => (None, None),
             };
-            let own = own.map(|(place, how)| (index, place, how));
-            let kept = kept.map(|place| (self.store_of(index), place, Use::Write));
+            let own = own.map(|(place, how, owner)| (index, place, how, owner));
+            let kept = kept.map(|place| (self.store_of(index), place, Use::Write, Owner));
             own.into_iter().chain(kept)
         })
     }
@@ -345,7 +365,7 @@ impl View {
         overlays.any(|other| {
             let is_of_host = matches!(
                 &other.content,
-                Content::Writable(_) | Content::Shown(_) | Content::Layered(_)
+                Content::Writable(_) | Content::Shown(_) | Content::Volume(_) | Content::Layered(_)
             );
             is_of_host
                 && other.path != directory

@@ -627,8 +627,16 @@ fn g4_a_writable_file_is_replaced_in_a_directory_that_stays_as_it_is() {
             ["other", "settings", "sub", "sub/secret"]
         );
     }
-    // Nothing else of it is the host's own, and what is gone is told.
-    let script = format!("cd $(dirname {file}) && echo x > made && echo x > other && rm -r sub");
+    // Nothing else of it is the host's own, and what is gone is told. Root's other files are not
+    // given away with one of them.
+    let changes = "echo x > other && rm -r sub";
+    let may_change = !is_root();
+    let script = format!("cd $(dirname {file}) && echo x > made");
+    let script = if may_change {
+        format!("{script} && {changes}")
+    } else {
+        format!("{script} && ! ({changes})")
+    };
     let outcome = place.inside(&["--write", &file], &script).expect_code(0);
     assert_eq!(
         elsewhere.listing(),
@@ -637,8 +645,17 @@ fn g4_a_writable_file_is_replaced_in_a_directory_that_stays_as_it_is() {
     assert_eq!(elsewhere.read("other"), "of the host");
     let told = "written beside files that alone are writable, and gone with this run:";
     assert!(outcome.stderr.contains(told), "{}", outcome.stderr);
-    for line in ["made ", "changed ", "removed "] {
-        assert!(outcome.stderr.contains(line), "{line}: {}", outcome.stderr);
+    for (line, is_told) in [
+        ("made ", true),
+        ("changed ", may_change),
+        ("removed ", may_change),
+    ] {
+        assert_eq!(
+            outcome.stderr.contains(line),
+            is_told,
+            "{line}: {}",
+            outcome.stderr
+        );
     }
     assert!(
         !outcome.stderr.contains("--home keep"),
@@ -648,6 +665,130 @@ fn g4_a_writable_file_is_replaced_in_a_directory_that_stays_as_it_is() {
     let made = elsewhere.path().canonicalize().unwrap().join("made");
     let hint = format!("--write {}", made.display());
     assert!(outcome.stderr.contains(&hint), "{}", outcome.stderr);
+    // A mount point cannot be moved away, as the kernel says it.
+    let moving = format!("mv {file} {file}.moved");
+    let outcome = place.inside(&["--write", &file], &moving);
+    assert!(
+        outcome.code() != 0 && outcome.stderr.contains("busy"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn files_in_nested_directories_are_replaced_in_any_order() {
+    let (place, elsewhere) = (Place::new(), Folder::durable());
+    let files = ["f", "sub/f"].map(|name| elsewhere.write(name, "old").display().to_string());
+    for order in [[0, 1], [1, 0]] {
+        let [one, other] = order.map(|at| files[at].as_str());
+        let script = format!("sed -i s/old/new/ {one} && sed -i s/old/new/ {other}");
+        let flags = ["--write", one, "--write", other];
+        place.inside(&flags, &script).expect_code(0);
+        for name in ["f", "sub/f"] {
+            assert_eq!(elsewhere.read(name), "new");
+            elsewhere.write(name, "old");
+        }
+    }
+}
+
+#[test]
+fn g4_a_pipe_beside_a_writable_file_cannot_be_written_to() {
+    use std::io::Read;
+    use std::os::unix::fs::OpenOptionsExt;
+    const NON_BLOCKING: i32 = 0o4000;
+    let (place, elsewhere) = (Place::new(), Folder::durable());
+    let file = elsewhere.write("f", "old").display().to_string();
+    elsewhere.write("sub/x", "");
+    let text = elsewhere.path().display().to_string();
+    let (pipe, shown) = (format!("{text}/sub/pipe"), format!("{text}/sub"));
+    place.outside(&format!("mkfifo {pipe}")).expect_code(0);
+    let mut options = std::fs::File::options();
+    let options = options.read(true).write(true).custom_flags(NON_BLOCKING);
+    let mut reader = options.open(&pipe).unwrap();
+    let attack =
+        format!("python3 -c 'import os; os.write(os.open(\"{pipe}\", os.O_RDWR), b\"x\")'");
+    let mut room = [0];
+    place.outside(&attack).expect_code(0);
+    assert_eq!(reader.read(&mut room).unwrap(), 1);
+    for flags in [
+        &["--write", file.as_str()][..],
+        &["--write", &file, "--read", &shown],
+    ] {
+        place
+            .inside(flags, &format!("{attack}; true"))
+            .expect_code(0);
+        assert!(reader.read(&mut room).is_err(), "{flags:?}");
+    }
+}
+
+#[test]
+fn g4_files_of_others_beside_a_writable_file_stay_shut_for_root() {
+    use std::os::unix::fs::PermissionsExt;
+    let (place, elsewhere) = (Place::new(), Folder::durable());
+    let file = elsewhere.write("f", "old").display().to_string();
+    let secret = elsewhere.write("sub/secret", SECRET);
+    for (path, mode) in [(elsewhere.path(), 0o755), (secret.as_path(), 0o600)] {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    }
+    let attack = format!("cat {}", secret.display());
+    assert_eq!(place.outside(&attack).expect_code(0).stdout, SECRET);
+    let inside = place.inside(&["--write", &file], &attack);
+    // An ordinary user's own files are the command's to read in any case.
+    assert_eq!(inside.code() != 0, is_root());
+    let works = format!("sed -i s/old/new/ {file}");
+    place.inside(&["--write", &file], &works).expect_code(0);
+    assert_eq!(elsewhere.read("f"), "new");
+}
+
+#[test]
+fn g4_what_comes_to_a_hidden_path_behind_a_link_stays_hidden() {
+    let place = Place::new();
+    let real = Folder::durable();
+    real.write("token", SECRET);
+    real.write("user/.config/tool", "x");
+    let link = place.state.join("link");
+    std::os::unix::fs::symlink(real.path(), &link).unwrap();
+    let hidden = link.join("token").display().to_string();
+    let token = real.join("token").display().to_string();
+    let replaced = place.start(&["--hide", &hidden], "true", &format!("cat {token}"));
+    real.write(".new", SECRET);
+    std::fs::rename(real.join(".new"), real.join("token")).unwrap();
+    place.project.write("done", "");
+    refused("replaced", replaced.finish());
+    for name in ["go", "done"] {
+        std::fs::remove_file(place.project.join(name)).unwrap();
+    }
+    let home = link.join("user").display().to_string();
+    let attack = "cat ~/.config/gh/hosts.yml ~/.netrc";
+    let script = format!("touch go; while [ ! -e done ]; do sleep 0.05; done; {attack}");
+    let started = place
+        .program(&["--home", "none"], &script)
+        .env("HOME", &home)
+        .start();
+    assert!(wait_until(|| place.project.has("go")), "it did not start");
+    real.write("user/.config/gh/hosts.yml", SECRET);
+    real.write("user/.netrc", SECRET);
+    place.project.write("done", "");
+    let outcome = started.finish();
+    assert!(!outcome.stdout.contains(SECRET), "{}", outcome.stdout);
+}
+
+#[test]
+fn what_is_in_the_way_in_a_kept_home_is_told() {
+    let place = Place::new();
+    place.home.write("proj/in/x", "");
+    let flags = ["--home", "keep=way"];
+    place
+        .inside(&flags, "cd && rm -rf proj && ln -s /etc proj")
+        .expect_code(0);
+    let outcome = place
+        .program(&flags, "pwd")
+        .folder(place.home.join("proj/in"))
+        .run()
+        .expect_code(125);
+    for text in ["error[place-in-the-way]", "ringfence home list"] {
+        assert!(outcome.stderr.contains(text), "{}", outcome.stderr);
+    }
 }
 
 #[test]
@@ -691,27 +832,75 @@ fn g11_what_is_mounted_in_the_home_is_there_for_root() {
         return;
     }
     let place = Place::new();
-    place.home.write("volume/x", "covered");
-    let home = place.home.text();
-    let mounted = |script: &str| {
-        let inside = format!(
-            "{} run -- sh -c '{script}'",
-            env!("CARGO_BIN_EXE_ringfence")
-        );
-        let outside = format!(
-            "mount -t tmpfs none {home}/volume && echo mounted > {home}/volume/x && \
-             echo of the host > {home}/volume/y && {inside} && cat {home}/volume/y"
-        );
-        Program::new("unshare")
-            .args(["--mount", "sh", "-c", &outside])
-            .env("HOME", place.home.path())
-            .env("XDG_STATE_HOME", place.state.path())
-            .folder(&place.project)
-            .run()
-            .expect_code(0)
-    };
-    let outcome = mounted("cat ~/volume/x; echo changed > ~/volume/y; cat ~/volume/y");
-    assert_eq!(outcome.stdout, "mounted\nchanged\nof the host\n");
+    for name in ["volume/x", "file", "plain/x"] {
+        place.home.write(name, "covered");
+    }
+    let script = "cat ~/volume/x ~/file ~/plain/x; echo changed > ~/volume/y; cat ~/volume/y";
+    let inside = format!(
+        "{} run -- sh -c '{script}'",
+        env!("CARGO_BIN_EXE_ringfence")
+    );
+    let outside = format!(
+        "cd ~ && mount -t tmpfs none volume && echo mounted > volume/x && \
+         echo of the host > volume/y && echo a file > other && mount --bind other file && \
+         mount -t ramfs none plain && echo unmapped > plain/x && \
+         cd - > /dev/null && {inside} && cat ~/volume/y"
+    );
+    let outcome = Program::new("unshare")
+        .args(["--mount", "sh", "-c", &outside])
+        .env("HOME", place.home.path())
+        .env("XDG_STATE_HOME", place.state.path())
+        .folder(&place.project)
+        .run()
+        .expect_code(0);
+    let seen = "mounted\na file\nunmapped\nchanged\nof the host\n";
+    assert_eq!(outcome.stdout, seen, "{}", outcome.stderr);
+}
+
+#[test]
+fn g4_nothing_below_mounts_in_the_home_shows() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new();
+    let inside = format!(
+        "{} run -- sh -c 'cat ~/many/*/x ~/one'",
+        env!("CARGO_BIN_EXE_ringfence")
+    );
+    let outside = format!(
+        "cd ~ && echo {SECRET} > one && mount --bind /dev/null one && \
+         for i in $(seq 40); do mkdir -p many/$i && echo {SECRET} > many/$i/x && \
+         mount -t tmpfs none many/$i; done; cd - > /dev/null; {inside}"
+    );
+    let outcome = Program::new("unshare")
+        .args(["--mount", "sh", "-c", &outside])
+        .env("HOME", place.home.path())
+        .env("XDG_STATE_HOME", place.state.path())
+        .folder(&place.project)
+        .run();
+    assert!(!outcome.stdout.contains(SECRET), "{}", outcome.stdout);
+    assert!(outcome.stderr.contains("cat:"), "{}", outcome.stderr);
+}
+
+#[test]
+fn g11_a_closed_directory_of_somebody_else_in_the_home_can_be_worked_in() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new();
+    place.home.write("other/proj/x", "seen");
+    place
+        .outside("chmod 755 ~ && chown -R 12345 ~/other && chmod 700 ~/other")
+        .expect_code(0);
+    let outcome = place
+        .program(&[], "cat x && echo y > y && cat ~/.config/tool/settings")
+        .folder(place.home.join("other/proj"))
+        .run()
+        .expect_code(0);
+    assert_eq!(outcome.stdout, "seenold");
+    let shown = format!("{}/other", place.home.text());
+    let outcome = place.inside(&["--read", &shown], "cat ~/other/proj/x");
+    assert_eq!(outcome.expect_code(0).stdout, "seen");
 }
 
 #[test]

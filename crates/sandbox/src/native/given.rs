@@ -11,7 +11,7 @@ use super::mounts::{GivenTrees, flags_for};
 use super::spawn::SpawnError;
 use crate::mappings::Mappings;
 use crate::plan::Plan;
-use crate::view::Place;
+use crate::view::{Ownership, Place};
 
 /// The file system of pipes without a name.
 const PIPES: rustix::fs::FsWord = 0x5049_5045;
@@ -36,14 +36,35 @@ pub(super) fn hand_over_pipes(plan: &Plan) -> Result<(), SpawnError> {
 
 pub(super) fn mapped_trees(plan: &Plan, mappings: &mut Mappings) -> Result<GivenTrees, SpawnError> {
     let mut trees = GivenTrees::new();
-    for (index, place, how) in plan.view().places() {
+    for (index, place, how, ownership) in plan.view().places() {
         let flags = flags_for(how);
-        let mapping = mappings
-            .for_owner(place.owner)
-            .map_err(SpawnError::MapIds)?;
-        trees.insert(index, mapped_tree(place, flags, mapping)?);
+        let mut mapped = || {
+            let mapping = mappings.for_owner(place.owner);
+            mapped_tree(place, flags, mapping.map_err(SpawnError::MapIds)?)
+        };
+        let tree = match ownership {
+            Ownership::Owner => mapped(),
+            Ownership::AsItIs => tree_as_it_is(place, flags),
+            Ownership::OwnerWhereItCan => match mapped() {
+                Err(SpawnError::NoIdMappedMounts { .. }) => tree_as_it_is(place, flags),
+                other => other,
+            },
+        };
+        trees.insert(index, tree?);
     }
     Ok(trees)
+}
+
+fn tree_as_it_is(place: &Place, flags: MountFlags) -> Result<OwnedFd, SpawnError> {
+    let tree = open_same(place).and_then(|opened| {
+        let tree = sys::clone_tree(opened.as_fd(), true)?;
+        sys::set_mount_attributes(tree.as_fd(), flags)?;
+        Ok(tree)
+    });
+    tree.map_err(|errno| SpawnError::Prepare {
+        path: place.path.clone(),
+        errno,
+    })
 }
 
 fn mapped_tree(

@@ -99,7 +99,7 @@ impl<'a> Ground<'a> {
     /// The place of an overlay, if it has one.
     fn place_of(&mut self, index: usize, overlay: &Overlay) -> Result<Option<OwnedFd>, Failure> {
         let has_place = match &overlay.content {
-            Content::Writable(_) | Content::Shown(_) => true,
+            Content::Writable(_) | Content::Shown(_) | Content::Volume(_) => true,
             Content::Layered(layer) => layer.shown.is_some() || layer.store.is_some(),
             _ => false,
         };
@@ -186,7 +186,7 @@ fn build(
 /// Copies the mounts of the host's places as they are before the view changes.
 fn take_places(view: &View, given: &mut GivenTrees) -> Result<(), Failure> {
     let host = Root(open_folder(Path::new("/"))?);
-    for (index, place, how) in view.places() {
+    for (index, place, how, _) in view.places() {
         let flags = flags_for(how);
         let opened = host.open_same(place)?;
         let tree = sys::clone_tree(opened.as_fd(), true).at(Step::CloneMount, &place.path)?;
@@ -327,10 +327,11 @@ impl Root {
     ) -> Result<Option<OwnedFd>, Failure> {
         let path = &overlay.path;
         let (tree, is_folder) = match (&overlay.content, given) {
-            (Content::Writable(place) | Content::Shown(place), Some(tree)) => {
-                (tree, place.is_folder)
-            }
-            (Content::Writable(place) | Content::Shown(place), None) => {
+            (
+                Content::Writable(place) | Content::Shown(place) | Content::Volume(place),
+                Some(tree),
+            ) => (tree, place.is_folder),
+            (Content::Writable(place) | Content::Shown(place) | Content::Volume(place), None) => {
                 return Err(Errno::BADF).at(Step::CloneMount, &place.path);
             }
             // It is laid by itself.

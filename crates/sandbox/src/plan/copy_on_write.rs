@@ -14,41 +14,144 @@ use ringfence_policy::{CACHE_DIRECTORIES, Filesystem, HomeRule, ReadScope};
 
 use super::error::PlanError;
 use super::files::{Files, RESERVED, absolute};
-use super::layout::{FOREIGN_TYPES, HiddenPaths, SYSTEM_FOLDERS, grant_around};
+use super::ids::Ids;
+use super::layout::{ClosedFolders, FOREIGN_TYPES, HiddenPaths, SYSTEM_FOLDERS, grant_around};
 use crate::host::Host;
 use crate::mount_table::MountTable;
-use crate::view::{Content, CopyOnWrite, LayerPurpose, Mask, Overlay, Place};
+use crate::view::{Content, CopyOnWrite, LayerPurpose, Mask, Overlay, Ownership, Place};
 use crate::within::is_within;
 
 /// The mode of a home directory that the host does not show.
 const PRIVATE_MODE: u32 = 0o700;
-/// The most directories mounted in a home that get a layer of their own.
+/// The most mounts in a home that are shown.
 const MOST_MOUNTED: usize = 32;
 
+/// What layers are made from, beside the places that the policy names.
+pub(super) struct Ground<'a> {
+    pub(super) rules: &'a Filesystem,
+    pub(super) host: &'a Host,
+    pub(super) ids: &'a Ids,
+    pub(super) mounts: &'a MountTable,
+    /// Where the layer over the home is kept, if it is.
+    pub(super) kept: Option<&'a Path>,
+}
+
 /// The layers: over the home directory, unless it is writable itself, lies below the working
-/// directory, or is none; and over directories that hold a single writable file.
-pub(super) fn overlays(
-    files: &mut Files,
-    rules: &Filesystem,
-    host: &Host,
-    kept: Option<&Path>,
-    mounts: &MountTable,
-) -> Result<Vec<Overlay>, PlanError> {
+/// directory, or is none; and over directories that hold a single writable file. With them the
+/// files that are mounted in the home.
+pub(super) fn overlays(files: &mut Files, ground: &Ground<'_>) -> Result<Vec<Overlay>, PlanError> {
     let mut overlays = Vec::new();
-    overlays.extend(over_home(files, rules, host, kept)?);
-    for place in mounted_in_home(files, mounts)? {
-        overlays.push(over(files, host, place, LayerPurpose::Home));
+    if let Some(path) = layered_home(files, ground) {
+        let shown = files.home.clone().filter(|_| is_visible(files, &path));
+        let mounted = match &shown {
+            Some(home) => {
+                show_through(files, home);
+                Mounted::below(home, files, ground)?
+            }
+            None => Mounted::default(),
+        };
+        overlays.push(over_home(files, ground, path, shown, &mounted.others)?);
+        for place in mounted.directories {
+            overlays.push(over_mounted(files, ground, place));
+        }
+        overlays.extend(mounted.files.into_iter().map(|place| Overlay {
+            path: place.path.clone(),
+            content: Content::Volume(place),
+        }));
     }
-    for place in directories_of_files(files, host, mounts)? {
-        overlays.push(over(files, host, place, LayerPurpose::BesideFile));
+    for place in directories_of_files(files, ground)? {
+        overlays.push(beside_file(files, ground, place));
     }
     Ok(overlays)
 }
 
-/// A layer over a directory of the host that shows through it.
-fn over(files: &mut Files, host: &Host, place: Place, purpose: LayerPurpose) -> Overlay {
+/// What is mounted in a home by itself, as a container's volumes are: the layer over the home does
+/// not show it.
+#[derive(Default)]
+struct Mounted {
+    directories: Vec<Place>,
+    files: Vec<Place>,
+    /// What is not shown; nor is what they cover.
+    others: Vec<PathBuf>,
+}
+
+impl Mounted {
+    fn below(home: &Place, files: &Files, ground: &Ground<'_>) -> Result<Self, PlanError> {
+        let mut mounted = Self::default();
+        for point in ground.mounts.points_below(&home.path, &[]) {
+            let is_laid = |place: &Place| is_within(&point, &place.path);
+            let mut laid = files.hidden.iter().chain(&files.shown);
+            if laid.any(is_laid) || files.is_writable(&point) {
+                continue;
+            }
+            let is_foreign = ground.mounts.points_of(&FOREIGN_TYPES).contains(&point);
+            let place = Place::find(&point)?;
+            let place = place.filter(|place| !is_foreign && place.path == point);
+            mounted.add(files, &point, place);
+        }
+        Ok(mounted)
+    }
+
+    fn add(&mut self, files: &Files, point: &Path, place: Option<Place>) {
+        let is_full = self.directories.len() + self.files.len() >= MOST_MOUNTED;
+        match place.filter(|_| !is_full) {
+            Some(place) if place.is_folder && may_be_layered(files, point) => {
+                self.directories.push(place);
+            }
+            Some(place) if is_regular(&place) => self.files.push(place),
+            _ => self.others.push(point.to_path_buf()),
+        }
+    }
+}
+
+fn over_home(
+    files: &mut Files,
+    ground: &Ground<'_>,
+    path: PathBuf,
+    shown: Option<Place>,
+    covered: &[PathBuf],
+) -> Result<Overlay, PlanError> {
+    let caches = shown.as_ref().map(|_| caches(files, &path));
+    let alias = Some(ground.host.home.as_path());
+    let layer = CopyOnWrite {
+        caches: caches.unwrap_or_default(),
+        store: ground.kept.map(store).transpose()?,
+        ..layer(files, &path, shown, alias, covered)
+    };
+    Ok(laid(files, path, layer))
+}
+
+fn over_mounted(files: &mut Files, ground: &Ground<'_>, place: Place) -> Overlay {
     let path = place.path.clone();
-    let layer = layer(files, host, &path, Some(place), purpose);
+    let home = files.home.as_ref();
+    let below = home.and_then(|home| path.strip_prefix(&home.path).ok());
+    let alias = below.map(|below| ground.host.home.join(below));
+    let layer = CopyOnWrite {
+        ownership: Ownership::OwnerWhereItCan,
+        ..layer(files, &path, Some(place), alias.as_deref(), &[])
+    };
+    laid(files, path, layer)
+}
+
+/// The layer over a directory for the sake of a file in it shows it as it is: whoever owns it has
+/// not given away the rest. A directory that is closed to others is shown as its owner's anyway.
+fn beside_file(files: &mut Files, ground: &Ground<'_>, place: Place) -> Overlay {
+    let path = place.path.clone();
+    let is_closed =
+        ground.ids.mapped_by_supervisor && ClosedFolders::default().outermost(&path).is_some();
+    let layer = CopyOnWrite {
+        purpose: LayerPurpose::BesideFile,
+        ownership: if is_closed {
+            Ownership::Owner
+        } else {
+            Ownership::AsItIs
+        },
+        ..layer(files, &path, Some(place), None, &[])
+    };
+    laid(files, path, layer)
+}
+
+fn laid(files: &mut Files, path: PathBuf, layer: CopyOnWrite) -> Overlay {
     files.layered.push(path.clone());
     Overlay {
         path,
@@ -56,159 +159,142 @@ fn over(files: &mut Files, host: &Host, place: Place, purpose: LayerPurpose) -> 
     }
 }
 
-/// Directories in a home with a layer that are mounted by themselves, as a container's volumes
-/// are: the layer over the home does not show them.
-fn mounted_in_home(files: &Files, mounts: &MountTable) -> Result<Vec<Place>, PlanError> {
-    let mut found: Vec<Place> = Vec::new();
-    let Some(home) = files.layered.first() else {
-        return Ok(found);
-    };
-    for point in mounts.points_below(home, &FOREIGN_TYPES) {
-        let is_hidden = |place: &Place| is_within(&point, &place.path);
-        let is_shown = is_visible(files, home)
-            && !files.hidden.iter().any(is_hidden)
-            && !files.shown.iter().any(is_hidden)
-            && may_be_layered(files, &point);
-        let place = is_shown.then(|| Place::find(&point)).transpose()?.flatten();
-        let place = place.filter(|place| place.is_folder && place.path == point);
-        found.extend(place.filter(|place| !found.contains(place)));
-        if found.len() == MOST_MOUNTED {
-            break;
-        }
-    }
-    Ok(found)
-}
-
-fn over_home(
-    files: &mut Files,
-    rules: &Filesystem,
-    host: &Host,
-    kept: Option<&Path>,
-) -> Result<Option<Overlay>, PlanError> {
-    let Some(path) = layered_home(files, rules, host) else {
-        return Ok(None);
-    };
-    let own = files.home.clone().filter(|_| is_visible(files, &path));
-    let store = kept.map(store).transpose()?;
-    if own.is_some() {
-        show_through(files, &path);
-    }
-    let caches = own.as_ref().map(|_| caches(files, &path));
-    let layer = CopyOnWrite {
-        caches: caches.unwrap_or_default(),
-        store,
-        ..layer(files, host, &path, own, LayerPurpose::Home)
-    };
-    files.layered.push(path.clone());
-    Ok(Some(Overlay {
-        path,
-        content: Content::Layered(Box::new(layer)),
-    }))
-}
-
-/// A layer over a directory, through which the host's own shows if there is one.
+/// A layer over a directory, through which the host's own shows if there is one. `alias` is the
+/// directory's other name, and nothing at or below `covered` shows.
 fn layer(
     files: &mut Files,
-    host: &Host,
     path: &Path,
-    own: Option<Place>,
-    purpose: LayerPurpose,
+    shown: Option<Place>,
+    alias: Option<&Path>,
+    covered: &[PathBuf],
 ) -> CopyOnWrite {
-    let mask = own.as_ref().map(|_| mask(files, host, path));
-    let mask = mask.unwrap_or_default();
-    let readable = own.as_ref().map(|_| readable(files, path, &mask));
+    let (mut mask_of, mut granted) = (Mask::default(), Vec::new());
+    if shown.is_some() {
+        mask_of = mask(files, path, alias, covered);
+        granted = readable(files, path, &mask_of);
+    }
     CopyOnWrite {
-        purpose,
-        mode: own.as_ref().map_or(PRIVATE_MODE, |own| own.mode & 0o777),
-        readable: readable.unwrap_or_default(),
-        mask,
+        purpose: LayerPurpose::Home,
+        ownership: Ownership::Owner,
+        mode: shown.as_ref().map_or(PRIVATE_MODE, |own| own.mode & 0o777),
+        readable: granted,
+        mask: mask_of,
         caches: Vec::new(),
-        shown: own,
+        shown,
         store: None,
     }
 }
 
-fn layered_home(files: &Files, rules: &Filesystem, host: &Host) -> Option<PathBuf> {
-    if rules.home.value == HomeRule::None {
+fn layered_home(files: &Files, ground: &Ground<'_>) -> Option<PathBuf> {
+    if ground.rules.home.value == HomeRule::None {
         return None;
     }
     let path = match &files.home {
         Some(place) => place.path.clone(),
-        None => missing_home(files, host)?,
+        None => missing_home(files, ground.host)?,
     };
-    let is_folder = files.home.as_ref().is_none_or(|place| place.is_folder);
-    (is_folder && may_be_layered(files, &path)).then_some(path)
+    let home = files.home.as_ref();
+    let is_folder = home.is_none_or(|place| place.is_folder);
+    let through = |place: &Place| home.is_some_and(|home| shows_through(files, home, place));
+    let is_free = may_be_layered(files, &path)
+        && !holds_read_only(files, &path, &through)
+        && !holds_closed(files, ground, &path, home.map(|home| home.owner));
+    (is_folder && is_free).then_some(path)
 }
 
 /// Directories that stay as they are but for a file in them that is writable. Tools write a new
 /// file beside it and rename that, for which the directory has to take names. Not around the
 /// home, and not where something else is mounted: a layer would not show it.
-fn directories_of_files(
-    files: &Files,
-    host: &Host,
-    mounts: &MountTable,
-) -> Result<Vec<Place>, PlanError> {
-    let mut found: Vec<Place> = Vec::new();
+fn directories_of_files(files: &Files, ground: &Ground<'_>) -> Result<Vec<Place>, PlanError> {
     let single = files.writable.iter().filter(|place| is_regular(place));
-    for directory in single.filter_map(|place| place.path.parent()) {
+    let mut directories: Vec<&Path> = single.filter_map(|place| place.path.parent()).collect();
+    directories.sort_unstable();
+    directories.dedup();
+    let mut found: Vec<Place> = Vec::new();
+    for directory in directories {
         let is_around = |path: &Path| is_within(path, directory);
         let is_taken = files.layered.iter().any(|own| is_within(directory, own))
             || files.private.iter().any(|own| is_within(directory, own))
             || files.home.iter().any(|home| is_around(&home.path))
-            || is_around(&host.home)
-            || found.iter().any(|other| is_around(&other.path))
-            || found.iter().any(|other| is_within(directory, &other.path))
-            || !mounts.points_below(directory, &[]).is_empty();
+            || is_around(&ground.host.home)
+            || !ground.mounts.points_below(directory, &[]).is_empty();
         if is_taken || !is_visible(files, directory) || !may_be_layered(files, directory) {
             continue;
         }
-        found.extend(Place::find(directory)?.filter(|place| place.path == directory));
+        let place = Place::find(directory)?.filter(|place| place.path == directory);
+        found.extend(place.filter(|place| {
+            !holds_read_only(files, &place.path, &|_| false)
+                && !holds_closed(files, ground, &place.path, None)
+        }));
     }
     Ok(found)
 }
 
-/// Whether no part of a directory is something that a layer must not be over.
+/// Whether a directory is not something that a layer must not be over.
 fn may_be_layered(files: &Files, path: &Path) -> bool {
     let is_reserved = RESERVED.iter().any(|own| path.starts_with(own));
     let is_private = files.private.contains(&path);
     let is_written = files.roots.iter().any(|root| is_within(path, root));
     let is_worked_in = is_within(path, &files.working_folder);
-    let is_fenced = is_reserved || is_private || is_written || is_worked_in;
-    !(is_fenced || holds_read_only(files, path) || path == Path::new("/"))
+    !(is_reserved || is_private || is_written || is_worked_in || path == Path::new("/"))
 }
 
-/// Whether a directory of the host is shown read-only below the layer, other than through it.
+/// Whether a directory of the host is shown read-only below the layer, other than `through` it.
 /// Landlock grants writing to all below a layer, and a read-only mount does not stop a named pipe
 /// from being written to.
-fn holds_read_only(files: &Files, layered: &Path) -> bool {
+fn holds_read_only(files: &Files, layered: &Path, through: &dyn Fn(&Place) -> bool) -> bool {
     let is_below = |path: &Path| path != layered && is_within(path, layered);
     let works_below = is_below(&files.working_folder) && !files.is_writable(&files.working_folder);
     let mut shown = files.shown.iter();
-    works_below
-        || shown.any(|place| {
-            is_below(&place.path) && !is_regular(place) && !shows_through(files, layered, place)
-        })
+    works_below || shown.any(|place| is_below(&place.path) && !is_regular(place) && !through(place))
 }
 
-/// Whether a layer shows a place that is shown by name anyway: it lies in nothing hidden.
-fn shows_through(files: &Files, layered: &Path, place: &Place) -> bool {
+/// Whether a place below the layer is used that lies in a directory which is closed to others and
+/// is not of `owner`, for whom the layer speaks: it would have to be shown read-only.
+fn holds_closed(
+    files: &Files,
+    ground: &Ground<'_>,
+    layered: &Path,
+    owner: Option<(u32, u32)>,
+) -> bool {
+    if !ground.ids.mapped_by_supervisor {
+        return false;
+    }
+    let mut known = ClosedFolders::default();
+    let used = files.writable.iter().chain(&files.shown);
+    let mut used = used.chain([&files.working_place]);
+    used.any(|place| {
+        let closed = known.outermost(&place.path);
+        let closed = closed.filter(|folder| folder != layered && is_within(folder, layered));
+        closed.is_some_and(|folder| {
+            let found = Place::find(&folder).ok().flatten();
+            let is_spoken_for = owner.is_some() && found.map(|found| found.owner) == owner;
+            !is_spoken_for && !files.is_writable(&folder)
+        })
+    })
+}
+
+/// Whether a layer shows a place that is shown by name anyway: it lies in nothing hidden, and
+/// belongs to whom the layer speaks for.
+fn shows_through(files: &Files, layered: &Place, place: &Place) -> bool {
     let hidden = files.hidden.iter().map(|place| place.path.as_path());
     let mut hidden = hidden.chain(files.fragile.iter().map(PathBuf::as_path));
     place.is_folder
+        && place.owner.0 == layered.owner.0
         && files.scope == ReadScope::Host
         && !files.is_writable(&place.path)
-        && is_visible(files, layered)
+        && is_visible(files, &layered.path)
         && !hidden.any(|hidden| is_within(&place.path, hidden))
 }
 
 /// Directories that are shown by name need no mount where a layer shows them: as all of the home
 /// they can be written to there, and the host sees nothing of it.
-fn show_through(files: &mut Files, layered: &Path) {
+fn show_through(files: &mut Files, home: &Place) {
     let through: Vec<Place> = files
         .shown
         .iter()
-        .filter(|place| place.path != layered && is_within(&place.path, layered))
-        .filter(|place| shows_through(files, layered, place))
+        .filter(|place| place.path != home.path && is_within(&place.path, &home.path))
+        .filter(|place| shows_through(files, home, place))
         .cloned()
         .collect();
     files.shown.retain(|place| !through.contains(place));
@@ -280,24 +366,20 @@ fn readable(files: &mut Files, directory: &Path, mask: &Mask) -> Vec<PathBuf> {
 }
 
 /// The names in a directory that do not show.
-fn mask(files: &mut Files, host: &Host, directory: &Path) -> Mask {
+fn mask(files: &mut Files, directory: &Path, alias: Option<&Path>, covered: &[PathBuf]) -> Mask {
     let shown: Vec<&Path> = files
         .masked
         .iter()
         .map(|file| file.path.as_path())
         .collect();
     let hidden = files.hidden.iter().map(|place| place.path.as_path());
-    let is_home = files
-        .home
-        .as_ref()
-        .is_some_and(|home| home.path == directory);
-    let alias = is_home.then_some(host.home.as_path());
     let wanted: BTreeSet<PathBuf> = files
         .fragile
         .iter()
         .map(PathBuf::as_path)
         .chain(hidden)
         .filter(|path| !shown.contains(path) && !files.is_writable(path))
+        .chain(covered.iter().map(PathBuf::as_path))
         .filter_map(|path| below(path, directory, alias))
         .collect();
     let mut masking = Masking::new(directory);

@@ -64,7 +64,14 @@ impl Drawing {
             request.missing,
         )?;
         let (host, mounts) = (request.host, request.mounts);
-        let layers = copy_on_write::overlays(&mut files, rules, host, request.kept_home, mounts)?;
+        let ground = copy_on_write::Ground {
+            rules,
+            host,
+            ids: request.ids,
+            mounts,
+            kept: request.kept_home,
+        };
+        let layers = copy_on_write::overlays(&mut files, &ground)?;
         let grants = LayerGrants::of(&layers);
         let guard = files.guard(rules, request.judge, request.user_git)?;
         let mut overlays = request.network.files()?;

@@ -214,7 +214,7 @@ impl<'a> PathExplainer<'a> {
                 self.writable(named, real, answer);
                 self.permit(real, Some(place), answer);
             }
-            Content::Shown(place) => {
+            Content::Shown(place) | Content::Volume(place) => {
                 if self.is_unreadable(real) {
                     self.hidden(real, answer);
                     return;

@@ -232,7 +232,7 @@ fn places_of_closed_folders(
         let Some(folder) = known.outermost(&place.path) else {
             continue;
         };
-        // A layer shows what is below it as its owner's.
+        // There is none but for whom its owner speaks.
         let is_layered = |layered: &PathBuf| *layered != folder && is_within(&folder, layered);
         if let Some(found) = Place::find(&folder)?
             && !files.layered.iter().any(is_layered)
@@ -247,11 +247,11 @@ fn places_of_closed_folders(
 
 /// Which folders are closed to others, asked once each.
 #[derive(Default)]
-struct ClosedFolders(HashMap<PathBuf, bool>);
+pub(super) struct ClosedFolders(HashMap<PathBuf, bool>);
 
 impl ClosedFolders {
     /// The outermost on the way to `path`, itself among them.
-    fn outermost(&mut self, path: &Path) -> Option<PathBuf> {
+    pub(super) fn outermost(&mut self, path: &Path) -> Option<PathBuf> {
         let mut ancestors: Vec<_> = path.ancestors().collect();
         ancestors.reverse();
         ancestors

@@ -26,7 +26,8 @@ impl Broker<'_> {
         to: &Spot,
         flags: RenameFlags,
     ) -> Result<(), Errno> {
-        let target = open(to, OFlags::PATH)?;
+        // The name that is moved may be the mount point.
+        let target = open(to, OFlags::PATH).map_err(|_| Errno::BUSY)?;
         if !flags.is_empty() || !self.roots.is_mounted_file(&target)? {
             return Err(Errno::BUSY);
         }

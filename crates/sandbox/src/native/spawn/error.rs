@@ -26,6 +26,14 @@ pub enum SpawnError {
     /// can be.
     #[error("the listener for system calls is taken by another sandbox that this process is in")]
     ListenerTaken,
+    /// Something else is where a place of the host is to be shown.
+    #[error(
+        "{path} cannot be shown: a link or a file is in the way, on the host or in a kept home"
+    )]
+    InTheWay {
+        /// The place.
+        path: String,
+    },
     /// A folder's file system cannot show files under another owner.
     #[error("{} is on a file system without id-mapped mounts", .path.display())]
     NoIdMappedMounts {
@@ -81,6 +89,9 @@ impl SpawnError {
         match (step, errno) {
             // A process has one listener at most (seccomp(2)).
             (Step::Listener, Errno::BUSY) => Self::ListenerTaken,
+            (Step::OpenPlace, Errno::LOOP | Errno::NOTDIR) if path.is_some() => Self::InTheWay {
+                path: path.unwrap_or_default(),
+            },
             _ => Self::Setup { step, path, errno },
         }
     }
@@ -94,6 +105,7 @@ impl SpawnError {
             } => "proc-unavailable",
             Self::Setup { .. } | Self::HandIn(_) => "setup-failed",
             Self::ListenerTaken => "listener-taken",
+            Self::InTheWay { .. } => "place-in-the-way",
             Self::NoIdMappedMounts { .. } => "no-id-mapped-mounts",
             Self::Prepare { .. } => "folder-unusable",
             Self::MapIds(_) => "ids-unavailable",
@@ -110,6 +122,9 @@ impl SpawnError {
         match self {
             Self::NoIdMappedMounts { .. } => {
                 "run as an ordinary user, or accept that root's own id is behind the sandbox: --weaker host-root"
+            }
+            Self::InTheWay { .. } => {
+                "if the home is kept, see which, and remove it: ringfence home list"
             }
             Self::ListenerTaken => {
                 "start ringfence outside of that sandbox, or accept that nothing of the host is writable and calls are not recorded: --weaker listener"

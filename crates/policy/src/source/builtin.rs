@@ -5,6 +5,7 @@ mod hidden;
 mod mode;
 mod profile;
 mod protected;
+mod table;
 
 use thiserror::Error;
 

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use super::table::rows;
 use crate::path::{PathContext, PathRule};
 
 /// The hidden places for this user. No patterns: those would have to be looked up at every start.
 pub(super) fn places(context: &PathContext) -> Vec<PathRule> {
     let home = places_in(&context.home);
-    let system = SYSTEM.iter().map(|entry| PathRule::Literal(entry.into()));
+    let system = of_system().map(|entry| PathRule::Literal(entry.into()));
     home.chain(system)
         .chain(roots_home(&context.home))
         .collect()
@@ -20,7 +21,7 @@ pub(super) fn roots_home(home: &Path) -> Option<PathRule> {
 
 /// Those in a home folder alone.
 pub(super) fn places_in(home: &Path) -> impl Iterator<Item = PathRule> {
-    HOME.iter().map(move |entry| {
+    in_home().map(move |entry| {
         // As `join`, which gets memory twice.
         let mut path = PathBuf::with_capacity(home.as_os_str().len() + 1 + entry.len());
         path.push(home);
@@ -42,186 +43,35 @@ pub const SETTINGS_FILES: [&str; 7] = [
 ];
 
 /// Below the home folder.
-const HOME: &[&str] = &[
-    // Keys and cloud accounts.
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".config/gcloud",
-    ".config/doctl",
-    ".config/hcloud",
-    ".config/heroku",
-    ".config/netlify",
-    ".config/stripe",
-    ".config/configstore",
-    ".fly",
-    ".kube",
-    ".minikube",
-    ".docker",
-    ".oci",
-    ".aliyun",
-    ".config/linode-cli",
-    ".terraform.d",
-    ".terraformrc",
-    ".pulumi/credentials.json",
-    ".vault-token",
-    ".vercel",
-    ".wrangler",
-    ".config/.wrangler",
-    ".config/sops",
-    ".config/age",
-    ".age",
-    ".ansible/vault",
-    ".config/containers/auth.json",
-    ".s3cfg",
-    ".boto",
-    ".config/rclone",
-    ".databrickscfg",
-    ".snowflake",
-    ".config/op",
-    ".config/1Password",
-    ".config/Bitwarden",
-    ".config/Bitwarden CLI",
-    ".config/keepassxc",
-    ".password-store",
-    ".local/share/keyrings",
-    ".local/share/kwalletd",
-    ".pki",
-    // Package managers and code hosts.
-    ".npmrc",
-    ".yarnrc.yml",
-    ".pypirc",
-    ".config/pip/pip.conf",
-    ".pip/pip.conf",
-    ".cargo/config",
-    ".cargo/config.toml",
-    ".netrc",
-    ".git-credentials",
-    ".config/gh",
-    ".config/glab-cli",
-    ".config/hub",
-    ".config/git/credentials",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".m2/settings.xml",
-    ".m2/settings-security.xml",
-    ".gradle/gradle.properties",
-    ".gem/credentials",
-    ".bundle/config",
-    ".composer/auth.json",
-    ".config/composer/auth.json",
-    ".nuget/NuGet/NuGet.Config",
-    ".hex/hex.config",
-    ".huggingface/token",
-    ".cache/huggingface/token",
-    ".kaggle",
-    // Databases and mail.
-    ".pgpass",
-    ".my.cnf",
-    ".mylogin.cnf",
-    ".redisclirc",
-    ".mongorc.js",
-    ".dbshell",
-    ".msmtprc",
-    ".muttrc",
-    ".mutt",
-    ".env",
-    // Browsers and mail programs.
-    ".mozilla",
-    ".thunderbird",
-    ".config/google-chrome",
-    ".config/chromium",
-    ".config/BraveSoftware",
-    ".config/microsoft-edge",
-    ".config/vivaldi",
-    ".config/opera",
-    "snap/firefox",
-    "snap/chromium",
-    ".var/app/org.mozilla.firefox",
-    ".cache/mozilla",
-    ".config/Signal",
-    ".config/Slack",
-    ".config/discord",
-    ".local/share/TelegramDesktop",
-    // What was typed.
-    ".bash_history",
-    ".zsh_history",
-    ".histfile",
-    ".local/share/fish/fish_history",
-    ".python_history",
-    ".node_repl_history",
-    ".irb_history",
-    ".psql_history",
-    ".mysql_history",
-    ".sqlite_history",
-    ".rediscli_history",
-    ".lesshst",
-    ".viminfo",
-    ".local/state/nvim",
-    ".wget-hsts",
-    // Agents, and ourselves.
-    ".claude.json",
-    ".claude/.credentials.json",
-    ".claude/history.jsonl",
-    ".claude/projects",
-    ".codex/auth.json",
-    ".codex/history.jsonl",
-    ".gemini/oauth_creds.json",
-    ".config/anthropic",
-    ".config/openai",
-    ".config/github-copilot",
-    ".config/goose",
-    ".local/share/opencode/auth.json",
-    ".aider.conf.yml",
-    ".local/share/ringfence",
-    ".config/ringfence",
-    ".local/state/ringfence",
-];
+fn in_home() -> impl Iterator<Item = &'static str> {
+    rows(TABLE).filter(|path| !path.starts_with('/'))
+}
 
 /// Of the system.
-const SYSTEM: &[&str] = &[
-    "/etc/shadow",
-    "/etc/shadow-",
-    "/etc/gshadow",
-    "/etc/gshadow-",
-    "/etc/sudoers",
-    "/etc/sudoers.d",
-    "/etc/ssl/private",
-    "/etc/pki/tls/private",
-    "/etc/wireguard",
-    "/etc/openvpn",
-    "/etc/NetworkManager/system-connections",
-    "/etc/kubernetes",
-    "/etc/rancher",
-    "/etc/docker",
-    "/etc/krb5.keytab",
-    "/etc/ringfence",
-    "/run",
-    "/var/run",
-    "/var/lib/docker",
-    "/var/lib/containerd",
-    "/var/lib/containers",
-    "/var/lib/kubelet",
-    "/var/lib/rancher",
-    "/var/lib/etcd",
-    "/var/lib/sss",
-    "/var/lib/private",
-    "/var/lib/postgresql",
-    "/var/lib/mysql",
-    "/var/log",
-    "/var/spool/cron",
-    "/var/spool/mail",
-    "/var/mail",
-    "/var/backups",
-    "/etc/ssh/ssh_host_ecdsa_key",
-    "/etc/ssh/ssh_host_ed25519_key",
-    "/etc/ssh/ssh_host_rsa_key",
-];
+fn of_system() -> impl Iterator<Item = &'static str> {
+    rows(TABLE).filter(|path| path.starts_with('/'))
+}
+
+const TABLE: &str = include_str!("hidden.txt");
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_place_is_there_once_and_plain() {
+        let all: Vec<&str> = rows(TABLE).collect();
+        for (at, path) in all.iter().enumerate() {
+            assert!(!all[..at].contains(path), "{path} twice");
+            let is_plain = |part: &str| !matches!(part, "" | "." | ".." | "~");
+            let below = path.strip_prefix('/').unwrap_or(path);
+            assert!(
+                below.split('/').all(is_plain) && !path.contains('*'),
+                "{path}"
+            );
+        }
+        assert!(SETTINGS_FILES.iter().all(|file| all.contains(file)));
+    }
 
     #[test]
     fn roots_home_is_hidden_from_others_only() {

@@ -324,7 +324,15 @@ struct Setting<'a> {
 
 impl Setting<'_> {
     fn name(&self) -> String {
-        format!("{}.{}", self.section, self.key)
+        const LONGEST: usize = 64;
+        let subsection = self.subsection.trim().trim_matches('"');
+        let is_plain = |character: char| character.is_ascii_graphic();
+        // Code inside wrote it.
+        if subsection.is_empty() || subsection.len() > LONGEST || !subsection.chars().all(is_plain)
+        {
+            return format!("{}.{}", self.section, self.key);
+        }
+        format!("{}.{subsection}.{}", self.section, self.key)
     }
 
     fn is_harmless(&self) -> bool {
@@ -618,11 +626,14 @@ mod tests {
             ("[CORE] hooksPath=evil", "core.hookspath"),
             ("[core]\nfilemode=true\n[alias]\nst = !x", "alias.st"),
             ("[include]\npath = /tmp/x", "include.path"),
-            ("[includeIf \"gitdir:a]b\"]\npath = x", "includeif.path"),
-            ("[remote \"o\"]\nurl = ext::sh -c x", "remote.url"),
-            ("[remote \"o\"]\nuploadpack = x", "remote.uploadpack"),
-            ("[filter \"x\"]\nclean = x", "filter.clean"),
-            ("[submodule \"x\"]\nupdate = !x", "submodule.update"),
+            (
+                "[includeIf \"gitdir:a]b\"]\npath = x",
+                "includeif.gitdir:a]b.path",
+            ),
+            ("[remote \"o\"]\nurl = ext::sh -c x", "remote.o.url"),
+            ("[remote \"o\"]\nuploadpack = x", "remote.o.uploadpack"),
+            ("[filter \"x\"]\nclean = x", "filter.x.clean"),
+            ("[submodule \"x\"]\nupdate = !x", "submodule.x.update"),
             ("[diff] external = x", "diff.external"),
             ("[pager] log = x", "pager.log"),
         ] {
@@ -697,14 +708,17 @@ mod tests {
             (with("[core]\n\tsshCommand = x\n"), "core.sshcommand"),
             (
                 with("[remote \"origin\"]\n\tpushurl = https://evil.example.org\n"),
-                "remote.pushurl",
+                "remote.origin.pushurl",
             ),
             (
                 with("[branch \"main\"]\n\tpushRemote = fork\n"),
-                "branch.pushremote",
+                "branch.main.pushremote",
             ),
             (old.replace("own", "other"), "core.fsmonitor"),
-            (old.replace("git.example", "evil.example"), "remote.url"),
+            (
+                old.replace("git.example", "evil.example"),
+                "remote.origin.url",
+            ),
             (old.replace("\tst = status\n", ""), "alias.st"),
         ] {
             assert!(dangerous_change(old, &new).is_some(), "{new}");

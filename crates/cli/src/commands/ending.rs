@@ -202,7 +202,7 @@ fn unprotected(refusal: &Refusal) -> Option<&str> {
     let is_config = || refusal.subject.ends_with("/config");
     match refusal.rule.as_str() {
         rule if rule.starts_with("protected name ") => rule.strip_prefix("protected name "),
-        rule if rule.starts_with("configuration that can run programs") => Some(GIT_CONFIG),
+        rule if rule.starts_with("setting of Git that may run programs") => Some(GIT_CONFIG),
         "hooks and configuration of a repository" if is_config() => Some(GIT_CONFIG),
         "hooks and configuration of a repository"
         | "hooks of a new repository"

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use ringfence_policy::srt_settings::SrtParentProxy;
 use ringfence_policy::{
-    AuditLevel, Credential, FlagLayer, GuardMode, Layer, PathContext, Policy, Resolved, Sourced,
+    AuditLevel, Credential, FlagLayer, GuardMode, Layer, LayerKind, PathContext, PathRule, Policy,
+    Resolved, Sourced,
 };
 use ringfence_runtime::{
     Approvals, KitInputs, KitReference, KitSetup, PolicyInputs, Project, Sources,
@@ -271,6 +272,7 @@ impl ScopeArgs {
                 .chain(withheld(&loaded.policy, |service| {
                     format!("to approve it in this run: --approve {service}")
                 }))
+                .chain(nothing_to_show(&loaded.policy))
                 .collect(),
             policy: loaded.policy,
             parents: loaded.parents,
@@ -354,6 +356,19 @@ struct Brought {
     files: Vec<PathBuf>,
     remarks: Vec<String>,
     setup: Option<KitSetup>,
+}
+
+/// What a flag says to show, and is not there.
+fn nothing_to_show(policy: &Resolved<Policy>) -> Vec<String> {
+    let shown = policy.filesystem().read_allow.iter();
+    let by_flag = shown.filter(|rule| rule.origin.layer == LayerKind::Flag);
+    let missing = by_flag.filter_map(|rule| match &rule.value {
+        PathRule::Literal(path) if path.symlink_metadata().is_err() => Some(path),
+        _ => None,
+    });
+    missing
+        .map(|path| format!("--read: nothing is at {}", path.display()))
+        .collect()
 }
 
 /// What is asked for and was not approved, and what to do about it.

@@ -542,6 +542,19 @@ fn g4_a_hidden_file_in_a_closed_directory_of_an_open_home_stays_hidden() {
 }
 
 #[test]
+fn what_is_not_there_to_be_shown_is_told() {
+    let place = Place::new();
+    let outcome = place.inside(&["--read", "nowhere"], "true").expect_code(0);
+    assert!(
+        outcome.stderr.contains("--read: nothing is at "),
+        "{}",
+        outcome.stderr
+    );
+    let outcome = place.inside(&["--read", "nowhere", "--quiet"], "true");
+    assert_eq!(outcome.expect_code(0).stderr, "");
+}
+
+#[test]
 fn a_missing_writable_directory_is_made_and_a_missing_file_is_an_error() {
     let place = Place::new();
     place

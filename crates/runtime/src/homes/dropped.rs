@@ -78,8 +78,13 @@ impl Found {
             .any(|above| over.hidden.contains(above));
         // Code inside must not bring somebody to open a start file, or where programs are looked for.
         let is_own = |name: &OsStr| name.as_bytes().starts_with(b".");
-        let is_tools = self.path.iter().any(is_own);
-        let path = over.path.join(&self.path);
+        // A repository that was there is told by its work tree, which is guarded when it is open.
+        let is_pushed_to = self.change == Change::Changed && self.path.ends_with(".git");
+        let tree = self.path.parent().filter(|_| is_pushed_to);
+        let tree = tree.filter(|tree| !tree.as_os_str().is_empty());
+        let told = tree.unwrap_or(&self.path);
+        let is_tools = told.iter().any(is_own);
+        let path = over.path.join(told);
         let text = path.to_string_lossy();
         let told: String = text.chars().take(LONGEST_PATH).collect();
         let is_exact = path.to_str() == Some(told.as_str());
@@ -336,6 +341,25 @@ mod tests {
             case.write("host", name);
         }
         assert!(case.told().contains(&told("up.git", Change::Changed, 2)));
+    }
+
+    #[test]
+    fn a_repository_is_told_by_its_work_tree() {
+        let case = Case::new();
+        for name in [
+            "src/up/.git/objects/old",
+            "src/up/.git/refs/old",
+            ".git/objects/old",
+        ] {
+            case.write("host", name);
+        }
+        for name in ["src/up/.git/objects/a/b", "src/up/.git/refs/x/y"] {
+            case.write("layer", name);
+        }
+        let changes = case.look().unwrap().changes;
+        let path = case.folder.path().join("host/src/up");
+        assert_eq!(changes[0].path, path.display().to_string());
+        assert!(changes.len() == 1 && changes[0].may_be_proposed);
     }
 
     #[test]

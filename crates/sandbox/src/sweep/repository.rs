@@ -84,7 +84,7 @@ impl Sweep<'_> {
             None => Some("not a plain text of ordinary size".to_owned()),
         };
         if let Some(setting) = setting {
-            let rule = format!("configuration that can run programs: {setting}");
+            let rule = format!("setting of Git that may run programs or lead elsewhere: {setting}");
             self.take_away(directory, path, entry, &rule);
         }
     }

@@ -80,7 +80,7 @@ impl Broker<'_> {
             None => Some("not a plain text of ordinary size".to_owned()),
         };
         if let Some(setting) = refused {
-            let rule = format!("configuration that can run programs: {setting}");
+            let rule = format!("setting of Git that may run programs or lead elsewhere: {setting}");
             self.refuse(Operation::Rename, to.path(), &rule);
             return Err(GUARDED);
         }

@@ -149,7 +149,7 @@ impl Broker<'_> {
     ) -> Result<Vec<u8>, Errno> {
         let depth = self.depth_of(&to.folder)?;
         if let Some(setting) = dangerous(text.as_deref(), depth) {
-            let rule = format!("configuration that can run programs: {setting}");
+            let rule = format!("setting of Git that may run programs or lead elsewhere: {setting}");
             self.judged = None;
             self.refuse(operation, to.path(), &rule);
             return Err(GUARDED);

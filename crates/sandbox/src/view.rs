@@ -214,10 +214,12 @@ impl CopyOnWrite {
 /// Names that do not show through a layer, all of them from its root.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Mask {
-    /// Directories on the way, outer ones first, with their modes.
+    /// Directories on the way to what is there, outer ones first, with their modes.
     pub(crate) folders: Vec<(PathBuf, u32)>,
-    /// What is not there for whoever looks from inside.
+    /// What cannot be read from inside, there or not.
     pub(crate) left_out: BTreeSet<PathBuf>,
+    /// Those of them that are there, or may be: for whoever looks from inside they are not.
+    pub(crate) there: Vec<PathBuf>,
 }
 
 /// A file in a folder made for this run.

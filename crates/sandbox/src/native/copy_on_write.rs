@@ -212,7 +212,7 @@ fn mask(mask: &Mask, mode: u32, scratch: &Scratch) -> Result<OwnedFd, Failure> {
     for (path, mode) in &mask.folders {
         rustix::fs::mkdirat(&root, path, Mode::from_raw_mode(*mode)).at(Step::HomeLayer, path)?;
     }
-    for path in &mask.left_out {
+    for path in &mask.there {
         let nothing = FileType::CharacterDevice;
         rustix::fs::mknodat(&root, path, nothing, Mode::empty(), 0).at(Step::HomeLayer, path)?;
     }

@@ -386,7 +386,7 @@ fn mask(files: &mut Files, directory: &Path, alias: Option<&Path>, covered: &[Pa
     for name in wanted {
         masking.leave_out(&name, &mut |path| files.listings.may_have(path));
     }
-    masking.mask
+    masking.finish()
 }
 
 /// The path of what is in a directory, which may have another name, from there.
@@ -439,7 +439,20 @@ impl<'a> Masking<'a> {
                 Found::Link => return self.leave_out_behind_link(name, may_have),
             }
         }
+        if may_have(&self.home.join(&so_far)) {
+            self.mask.there.push(so_far.clone());
+        }
         self.mask.left_out.insert(so_far);
+    }
+
+    /// Directories on the way to nothing are not needed.
+    fn finish(mut self) -> Mask {
+        let there = &self.mask.there;
+        let is_on_the_way = |folder: &Path| there.iter().any(|name| name.starts_with(folder));
+        self.mask
+            .folders
+            .retain(|(folder, _)| is_on_the_way(folder));
+        self.mask
     }
 
     /// What a link on the way leads to, if that is in the home.
@@ -513,16 +526,22 @@ mod tests {
     fn masked(home: &Path, names: &[&str]) -> Mask {
         let mut masking = Masking::new(home);
         for name in names {
-            masking.leave_out(Path::new(name), &mut |_| true);
+            masking.leave_out(Path::new(name), &mut |path| {
+                path.is_symlink() || path.exists()
+            });
         }
-        masking.mask
+        masking.finish()
     }
 
     #[test]
     fn g4_what_is_missing_is_left_out_by_its_first_missing_part() {
         let home = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(home.path().join(".config/gh")).unwrap();
+        for folder in [".config/gh", ".cache"] {
+            std::fs::create_dir_all(home.path().join(folder)).unwrap();
+        }
+        std::fs::write(home.path().join(".config/gh/hosts.yml"), "").unwrap();
         let names = [
+            ".cache/tool",
             ".config/gh/hosts.yml",
             ".config/op",
             ".aws/credentials",
@@ -539,8 +558,15 @@ mod tests {
             .collect();
         assert_eq!(
             left_out,
-            [".aws", ".config/gh/hosts.yml", ".config/op", ".netrc"]
+            [
+                ".aws",
+                ".cache/tool",
+                ".config/gh/hosts.yml",
+                ".config/op",
+                ".netrc"
+            ]
         );
+        assert_eq!(mask.there, [PathBuf::from(".config/gh/hosts.yml")]);
     }
 
     #[test]

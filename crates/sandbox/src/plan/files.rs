@@ -300,15 +300,7 @@ fn with_real_paths(paths: Vec<PathBuf>, host: &Host, listings: &mut Listings) ->
     for path in paths {
         let home = real_homes.iter().find(|(home, _)| is_within(&path, home));
         let real = match home {
-            Some((home, real)) => {
-                let below = path.strip_prefix(home).unwrap_or(&path);
-                let real = real.join(below);
-                if listings.has_link_on_the_way(&real, below.components().count()) {
-                    absolute(&real)
-                } else {
-                    real
-                }
-            }
+            Some((home, real)) => in_home(&path, home, real, listings),
             None => absolute(&path),
         };
         if real != path {
@@ -317,6 +309,21 @@ fn with_real_paths(paths: Vec<PathBuf>, host: &Host, listings: &mut Listings) ->
         all.push(path);
     }
     all
+}
+
+/// The real path of one in a home.
+fn in_home(path: &Path, home: &Path, real: &Path, listings: &mut Listings) -> PathBuf {
+    let below = path.strip_prefix(home).unwrap_or(path);
+    let way = below.components().count().saturating_sub(1);
+    let real = if real == home {
+        path.to_path_buf()
+    } else {
+        real.join(below)
+    };
+    if way > 0 && listings.has_link_on_the_way(&real, way) {
+        return absolute(&real);
+    }
+    real
 }
 
 fn is_in(places: &[Place], path: &Path) -> bool {

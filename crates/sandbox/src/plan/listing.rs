@@ -50,9 +50,9 @@ impl Listings {
         }
     }
 
-    /// Whether one of the last `count` components of `path`, but for the very last, is a link.
+    /// Whether one of the `count` components in front of the last of `path` is a link.
     pub(super) fn has_link_on_the_way(&mut self, path: &Path, count: usize) -> bool {
-        let mut above = path.ancestors().skip(1).take(count.saturating_sub(1));
+        let mut above = path.ancestors().skip(1).take(count);
         above.any(|folder| self.is_link(folder))
     }
 

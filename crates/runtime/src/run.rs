@@ -275,7 +275,7 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
         begun: None,
     };
     let private_layers = plan.private_layers();
-    let running = spawn(plan, &request.cradle, &mut start);
+    let running = spawn(&plan, &request.cradle, &mut start);
     let (running, mut outlet) = start.finish(running)?;
     let served = Served {
         outlet: outlet.as_deref_mut(),

@@ -42,7 +42,7 @@ pub use self::explain::{
 };
 use self::files::Missing;
 pub use self::files::PRIVATE_FOLDERS;
-use self::ids::Ids;
+pub(crate) use self::ids::Ids;
 pub(crate) use self::late::{LateFile, LateFiles};
 pub(crate) use self::layout::Grant;
 use self::layout::Grants;
@@ -57,7 +57,7 @@ use crate::host::Host;
 use crate::judge::Judge;
 use crate::limits::LimitPlan;
 use crate::mount_table::MountTable;
-use crate::native::{Prepared, Watch};
+use crate::native::{Prepared, Watch, can_be_mapped};
 use crate::proxy::{self, ProxyUser};
 use crate::sensitive::SensitivePlaces;
 use crate::survey::UserGit;
@@ -223,7 +223,6 @@ pub struct Plan {
     terminal_size: Option<Winsize>,
     umask: u32,
     time_limit: Option<Duration>,
-    weaker: Weaker,
     judge: Judge,
     landlock_abi: u32,
     limits: Arc<LimitPlan>,
@@ -244,12 +243,36 @@ impl Plan {
         let network = planned_network(&request);
         // Before the next, beside which it must not be changed.
         let umask = current_umask();
-        let ids = Ids::choose(request.host);
+        let mut ids = Ids::choose(request.host);
         let mounts = MountTable::read();
         // Waited for at the end. When something else fails, what was made there
         // is gone again.
         let aside = Aside::start(&request, &mounts);
         let trust = request.trust.filter(|_| network.is_intercepted());
+        let draw = |ids: &Ids| {
+            Drawing::make(DrawingRequest {
+                policy,
+                host: request.host,
+                working_folder: request.working_folder,
+                untouchable: request.untouchable.clone(),
+                judge: request.judge,
+                missing: Missing::Make,
+                kept_home: request.kept_home,
+                given: request.given.clone(),
+                alias: request.alias.clone(),
+                trust,
+                network: &network,
+                ids,
+                mounts: &mounts,
+                user_git: UserGit::of(&request.host.home, &request.surrounding),
+            })
+        };
+        let mut drawing = draw(&ids)?;
+        // What has to be hidden, and what is whose, depends on the id.
+        if request.weaker.host_root && !can_be_mapped(&drawing.view, &ids) {
+            ids.use_own_id();
+            drawing = draw(&ids)?;
+        }
         let Drawing {
             files,
             guard,
@@ -257,22 +280,7 @@ impl Plan {
             late,
             made,
             layers,
-        } = Drawing::make(DrawingRequest {
-            policy,
-            host: request.host,
-            working_folder: request.working_folder,
-            untouchable: request.untouchable,
-            judge: request.judge,
-            missing: Missing::Make,
-            kept_home: request.kept_home,
-            given: request.given,
-            alias: request.alias,
-            trust,
-            network: &network,
-            ids: &ids,
-            mounts: &mounts,
-            user_git: UserGit::of(&request.host.home, &request.surrounding),
-        })?;
+        } = drawing;
         let guarding = choose_guarding(policy, level, &guard);
         let watch = Watch::new(guarding, has_file_stream(&request.streams));
         let has_terminal = wants_terminal(&request.streams);
@@ -322,7 +330,6 @@ impl Plan {
                 .time
                 .as_ref()
                 .map(|time| time.value.as_duration()),
-            weaker: request.weaker,
             judge: request.judge,
             audit: level,
             sensitive,
@@ -514,15 +521,6 @@ impl Plan {
 
     pub(crate) fn wants_terminal(&self) -> bool {
         wants_terminal(&self.streams)
-    }
-
-    pub(crate) fn may_run_with_own_id(&self) -> bool {
-        self.weaker.host_root
-    }
-
-    /// Falls back to the starter's own id behind the sandbox.
-    pub(crate) fn use_own_id(&mut self) {
-        self.ids.use_own_id();
     }
 }
 

@@ -101,6 +101,37 @@ fn g10_a_file_system_without_id_mapped_mounts_is_refused_to_root_unless_accepted
     assert_eq!(folder.read("upper/file"), "x\n");
 }
 
+#[test]
+fn g4_what_is_hidden_stays_hidden_when_roots_own_id_is_behind_it() {
+    if !is_root() {
+        return;
+    }
+    let folder = Folder::new();
+    for name in ["lower", "upper", "work", "merged"] {
+        std::fs::create_dir(folder.join(name)).unwrap();
+    }
+    let program = ringfence().path();
+    let run = |script: &str| {
+        let script = format!(
+            "mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work merged && \
+             cd merged && exec {} run --weaker host-root -- sh -c '{script}'",
+            program.display()
+        );
+        Program::new("unshare")
+            .args(["-m", "sh", "-c", &script])
+            .folder(&folder)
+            .run()
+    };
+    assert!(!std::fs::read("/etc/shadow").unwrap().is_empty());
+    run("id -u > file").expect_code(0);
+    for hidden in ["/etc/shadow", "/etc/gshadow", "/etc/sudoers"] {
+        if std::path::Path::new(hidden).exists() {
+            let outcome = run(&format!("cat {hidden}"));
+            assert_ne!(outcome.code(), 0, "{hidden}: {}", outcome.stdout);
+        }
+    }
+}
+
 /// A file that gets its mode before it has a name.
 const NAMELESS: &str = "python3 -c '\nimport os\n\
     file = os.open(\".\", os.O_TMPFILE | os.O_RDWR, 0o6755)\n\

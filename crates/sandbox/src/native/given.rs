@@ -10,8 +10,8 @@ use rustix::process::{Gid, Uid};
 use super::mounts::{GivenTrees, flags_for};
 use super::spawn::SpawnError;
 use crate::mappings::Mappings;
-use crate::plan::Plan;
-use crate::view::{Ownership, Place};
+use crate::plan::{Ids, Plan};
+use crate::view::{Ownership, Place, View};
 
 /// The file system of pipes without a name.
 const PIPES: rustix::fs::FsWord = 0x5049_5045;
@@ -53,6 +53,22 @@ pub(super) fn mapped_trees(plan: &Plan, mappings: &mut Mappings) -> Result<Given
         trees.insert(index, tree?);
     }
     Ok(trees)
+}
+
+/// Whether every place that has to belong to the sandbox can be shown so.
+pub(crate) fn can_be_mapped(view: &View, ids: &Ids) -> bool {
+    if !ids.mapped_by_supervisor {
+        return true;
+    }
+    let mut mappings = Mappings::new(ids.map);
+    let mut places = view.places();
+    !places.any(|(_, place, how, ownership)| {
+        let Ok(mapping) = mappings.for_owner(place.owner) else {
+            return false;
+        };
+        let tree = mapped_tree(place, flags_for(how), mapping);
+        ownership == Ownership::Owner && matches!(tree, Err(SpawnError::NoIdMappedMounts { .. }))
+    })
 }
 
 fn tree_as_it_is(place: &Place, flags: MountFlags) -> Result<OwnedFd, SpawnError> {

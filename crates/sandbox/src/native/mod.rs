@@ -27,6 +27,7 @@ mod storage;
 mod watchdog;
 
 pub(crate) use filters::Watch;
+pub(crate) use given::can_be_mapped;
 pub use observations::ObservationError;
 pub(crate) use prepared::Prepared;
 pub use spawn::{Attendant, Running, SpawnError, spawn};

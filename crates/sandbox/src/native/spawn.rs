@@ -107,18 +107,13 @@ pub trait Attendant {
 
 /// Starts the plan's command in a new sandbox, born in this cradle.
 pub fn spawn(
-    mut plan: Plan,
+    plan: &Plan,
     cradle: &Cradle,
     attendant: &mut dyn Attendant,
 ) -> Result<Running, SpawnError> {
-    loop {
-        match start(&plan, cradle, attendant) {
-            Err(SpawnError::NoIdMappedMounts { .. }) if plan.may_run_with_own_id() => {
-                plan.use_own_id();
-            }
-            Err(_) if plan.limits().lacked_memory() => return Err(SpawnError::TooLittleMemory),
-            other => return other,
-        }
+    match start(plan, cradle, attendant) {
+        Err(_) if plan.limits().lacked_memory() => Err(SpawnError::TooLittleMemory),
+        other => other,
     }
 }
 

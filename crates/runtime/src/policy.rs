@@ -7,7 +7,8 @@ mod srt;
 mod stack;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
 
 pub use self::srt::{MISSING_AUTHORITY, SrtInputs, SrtLoaded, SrtRest};
 use ringfence_policy::srt_settings::SrtParentProxy;
@@ -252,17 +253,47 @@ pub fn authority_files(policy: &Resolved<Policy>) -> Vec<PathBuf> {
     files.flat_map(|file| with_its_end(&file.value)).collect()
 }
 
-/// Where a file's name is, and what it leads to if it is a link; nothing of
-/// what is not there.
+/// Every link on the way to a file, by its place, and the file itself: whoever changed one would
+/// decide what the next run reads. Nothing of what is not there.
 fn with_its_end(path: &Path) -> Vec<PathBuf> {
-    let folder = path.parent().filter(|own| !own.as_os_str().is_empty());
-    let folder = std::fs::canonicalize(folder.unwrap_or(Path::new("."))).ok();
-    let own = folder.zip(path.file_name());
-    let own = own.map(|(folder, name)| folder.join(name));
-    let end = std::fs::canonicalize(path).ok();
-    let mut both: Vec<PathBuf> = own.filter(|_| end.is_some()).into_iter().collect();
-    both.extend(end.filter(|end| !both.contains(end)));
-    both
+    const MOST_LINKS: usize = 40;
+    let mut found = Vec::new();
+    let mut so_far = PathBuf::from("/");
+    let mut left: Vec<OsString> =
+        std::path::absolute(path).map_or_else(|_| Vec::new(), |path| names(&path));
+    while let Some(name) = left.pop() {
+        if name == ".." {
+            so_far.pop();
+            continue;
+        }
+        let here = so_far.join(&name);
+        match std::fs::read_link(&here) {
+            Ok(_) if found.len() == MOST_LINKS => return Vec::new(),
+            Ok(target) => {
+                if target.is_absolute() {
+                    so_far = PathBuf::from("/");
+                }
+                found.push(here);
+                left.extend(names(&target));
+            }
+            Err(_) => so_far = here,
+        }
+    }
+    if so_far.symlink_metadata().is_err() {
+        return Vec::new();
+    }
+    found.push(so_far);
+    found
+}
+
+/// The names of a path, the first one last.
+fn names(path: &Path) -> Vec<OsString> {
+    let names = path.components().rev().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        _ => None,
+    });
+    names.collect()
 }
 
 /// Hides the files that secrets are read from, also those that are withheld.

@@ -39,6 +39,8 @@ pub(crate) struct Survey {
     /// Links in place of protected names, with where they lead. Nothing can be
     /// mounted over a link.
     pub(crate) links: Vec<(PathBuf, PathBuf)>,
+    /// What the policy denies writing, there or not.
+    pub(crate) denied: Vec<PathBuf>,
     /// Git directories.
     pub(crate) repositories: HashSet<FileId>,
     /// The configuration files of those.

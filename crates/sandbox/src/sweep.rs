@@ -31,8 +31,9 @@ const DEEPEST: usize = 200;
 /// The most entries of one directory.
 const MOST_ENTRIES: usize = 2_000_000;
 
-/// The rule about hooks and configuration that are not in a Git directory.
-const TOLD_TO_LOOK: &str = "place that Git is told to look at";
+/// The rule about hooks and configuration that are not in a Git directory, and about what a policy
+/// names.
+const TOLD_TO_LOOK: &str = "path that is denied, or that Git is told to look at";
 /// The rule about what could not be looked at.
 const UNSEEN: &str = "directory that cannot be looked into";
 
@@ -287,11 +288,19 @@ impl Sweep<'_> {
     fn take_what_was_led_to(&mut self) {
         for place in self.baseline.led_to() {
             if let Some((mut directory, parent, entry)) = self.reach(place)
-                && !self.baseline.is_in_place(&directory, &parent, &entry.name)
+                && !self.is_as_it_was(&directory, &parent, &entry.name)
             {
                 self.take_away(&mut directory, &parent, &entry, TOLD_TO_LOOK);
             }
         }
+    }
+
+    /// Whether an entry was read-only throughout, or is the link that it was.
+    fn is_as_it_was(&self, directory: &Looked, parent: &Path, name: &OsStr) -> bool {
+        let place = parent.join(name);
+        let link = self.baseline.links().iter().find(|(own, _)| *own == place);
+        self.baseline.is_in_place(directory, parent, name)
+            && link.is_none_or(|(_, target)| is_link_to(directory, name, target))
     }
 
     /// What is at a path in a writable root. A link on the way there that the run

@@ -4,7 +4,7 @@
 
 use std::os::unix::fs::symlink;
 
-use ringfence_testkit::{Folder, wait_until};
+use ringfence_testkit::{Folder, sh, wait_until};
 
 use super::arena::{Arena, refused, refused_after};
 use super::{inside_with, ringfence};
@@ -425,4 +425,53 @@ fn what_was_there_before_is_not_taken_away() {
         assert_eq!(outcome.stderr, "");
     }
     assert_eq!(super::arena::state(arena.folder.path()), before);
+}
+
+/// Files that the policy comes from, each named through links, and ways to put another in place.
+const SWAPS: [&str; 8] = [
+    "rm -f policy.yaml; ln -s evil/p.yaml policy.yaml",
+    "rm -f deep/d; ln -s ../evil deep/d",
+    "mv deep deep2; mkdir deep; ln -s ../evil deep/d",
+    "rm -rf deep; mkdir -p deep/d; cp evil/p.yaml deep/d/",
+    "rm -f two.yaml; cp evil/p.yaml two.yaml",
+    "mv conf c2; mv evil conf",
+    "cp evil/p.yaml n; mv -f n conf/p.yaml",
+    "cat evil/p.yaml > conf/p.yaml",
+];
+
+#[test]
+fn g4_what_a_policy_is_read_from_cannot_be_swapped_for_the_next_run() {
+    let (state, elsewhere) = (Folder::new(), Folder::new());
+    let reset = |project: &Folder| {
+        project.write("conf/p.yaml", "version: 1\n");
+        project.write("evil/p.yaml", "version: 1 # evil\n");
+        let links = "mkdir deep && ln -s ../conf deep/d && ln -s conf/p.yaml policy.yaml && \
+                     ln -s deep/d/p.yaml two.yaml";
+        sh(links, project.path()).expect_code(0);
+    };
+    let is_evil = |project: &Folder, named: &str| {
+        std::fs::read_to_string(project.join(named)).is_ok_and(|text| text.contains("evil"))
+    };
+    for named in ["conf/p.yaml", "policy.yaml", "deep/d/p.yaml", "two.yaml"] {
+        let mut works_outside = 0;
+        for swap in SWAPS {
+            let outside = Folder::new();
+            reset(&outside);
+            sh(swap, outside.path());
+            works_outside += usize::from(is_evil(&outside, named));
+            for guard in ["live", "sweep"] {
+                let project = Folder::new();
+                reset(&project);
+                ringfence()
+                    .args(["run", "--quiet", "--guard", guard, "--policy", named, "--"])
+                    .args(["sh", "-c", swap])
+                    .env("HOME", elsewhere.path())
+                    .env("XDG_STATE_HOME", state.path())
+                    .folder(&project)
+                    .run();
+                assert!(!is_evil(&project, named), "{guard} {named}: {swap}");
+            }
+        }
+        assert!(works_outside >= 3, "{named}");
+    }
 }

@@ -462,12 +462,28 @@ impl Files {
 
     /// Looks for what the guard protects, which is read-only from then on.
     fn freeze(&mut self, guard: Guard) -> Guard {
-        let survey = Survey::take(&guard);
+        let mut survey = Survey::take(&guard);
+        self.note_denied(&mut survey);
         let found = survey.frozen.iter();
         let fresh = found.filter(|path| self.is_writable(path) && !self.frozen.contains(path));
         let fresh: Vec<_> = fresh.cloned().collect();
         self.frozen.extend(fresh);
         guard.with_survey(survey)
+    }
+
+    /// What is denied can be replaced with its directory where nobody looks at once, and a link
+    /// cannot be bound on itself.
+    fn note_denied(&self, survey: &mut Survey) {
+        for path in self.denied.iter().filter(|path| self.is_writable(path)) {
+            if let Ok(target) = std::fs::read_link(path) {
+                survey.links.push((path.clone(), target));
+            }
+            // What is missing of our own directories the user's next command may make.
+            let is_ours = path.iter().any(|name| name == "ringfence");
+            if !is_ours || path.exists() {
+                survey.denied.push(path.clone());
+            }
+        }
     }
 
     pub(super) fn is_writable(&self, path: &Path) -> bool {

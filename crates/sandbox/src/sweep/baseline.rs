@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, StatxFlags, StatxTimestamp};
@@ -97,7 +98,7 @@ pub(super) struct Baseline {
     roots: Vec<PathBuf>,
     /// Protected names and control files, with the directories they were in.
     there: HashMap<PathBuf, FileId>,
-    /// Where links and configuration lead, there or not.
+    /// Where links and configuration lead, and what is denied, there or not.
     led_to: Vec<PathBuf>,
     /// The same as `there`, by where they were.
     by_parent: HashSet<(FileId, OsString)>,
@@ -119,13 +120,17 @@ impl Baseline {
             Some((path.clone(), *parent))
         };
         let there = survey.frozen.iter().chain(links);
-        let there: HashMap<_, _> = there.filter_map(with_parent).collect();
+        let there = there.filter_map(with_parent);
+        let denied = survey.denied.iter();
+        let denied = denied.filter_map(|path| denied_there(path));
+        let there: HashMap<_, _> = there.chain(denied).collect();
+        let led_to = survey.led_to.iter().chain(&survey.denied);
         Self {
             since: now(),
             roots: roots.to_vec(),
             by_parent: by_parent(&there),
             there,
-            led_to: survey.led_to.clone(),
+            led_to: led_to.cloned().collect(),
             links: survey.links.clone(),
             alike: survey.alike.clone(),
             relative_hooks: survey.relative_hooks.clone(),
@@ -266,6 +271,13 @@ impl Baseline {
         // What was made in the same tick counts as new.
         time(status.stx_ctime) >= self.since
     }
+}
+
+/// A denied path that is there, with the directory it is in.
+fn denied_there(path: &Path) -> Option<(PathBuf, FileId)> {
+    path.symlink_metadata().ok()?;
+    let parent = path.parent()?.symlink_metadata().ok()?;
+    Some((path.to_path_buf(), FileId::new(parent.dev(), parent.ino())))
 }
 
 fn by_parent(there: &HashMap<PathBuf, FileId>) -> HashSet<(FileId, OsString)> {

@@ -122,13 +122,20 @@ pub(crate) fn dangerous_change(old: &str, new: &str) -> Option<String> {
         .map(Setting::name)
 }
 
-/// A file that configuration has Git look for, as it was written.
+/// A file that configuration has Git look for, or run, as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Named {
     /// A directory of hooks.
     Hooks(PathBuf),
     /// Further configuration.
     Configuration(PathBuf),
+    /// A word of a command, or of another setting that is not harmless.
+    Program {
+        /// As a path, from the work tree.
+        path: PathBuf,
+        /// Whether the setting is one that Git runs.
+        is_run: bool,
+    },
 }
 
 /// Which files the text of a configuration file names. Read generously: a name
@@ -149,10 +156,88 @@ pub(crate) fn named_files(text: &str) -> Vec<Named> {
         match (section.as_str(), key.trim().to_ascii_lowercase().as_str()) {
             ("core", "hookspath") => named.push(Named::Hooks(path)),
             ("include" | "includeif", "path") => named.push(Named::Configuration(path)),
-            _ => {}
+            (section, key) => named.extend(programs(section, key, &plain_value(value))),
         }
     }
     named
+}
+
+/// The words of a setting that may be programs, or files that these read.
+fn programs(section: &str, key: &str, value: &str) -> Vec<Named> {
+    // An alias that begins otherwise is a command of Git's own.
+    let is_own = section == "alias" && !value.starts_with('!');
+    if is_own || is_harmless(section, key, value) || (section, key) == ("core", "worktree") {
+        return Vec::new();
+    }
+    let is_run = is_run(section, key);
+    let words = words(value).map(|path| Named::Program { path, is_run });
+    words.collect()
+}
+
+/// Whether Git runs what a setting says.
+fn is_run(section: &str, key: &str) -> bool {
+    const SECTIONS: [&str; 9] = [
+        "alias",
+        "browser",
+        "credential",
+        "difftool",
+        "filter",
+        "man",
+        "mergetool",
+        "pager",
+        "trailer",
+    ];
+    const KEYS: [&str; 19] = [
+        "alternaterefscommand",
+        "askpass",
+        "cmd",
+        "command",
+        "difffilter",
+        "driver",
+        "editor",
+        "external",
+        "fsmonitor",
+        "gitproxy",
+        "packobjectshook",
+        "pager",
+        "program",
+        "receivepack",
+        "sshcommand",
+        "textconv",
+        "update",
+        "uploadpack",
+        "vcs",
+    ];
+    SECTIONS.contains(&section) || KEYS.contains(&key)
+}
+
+/// The words of a command line that may be paths, whatever quotes are around
+/// them.
+fn words(line: &str) -> impl Iterator<Item = PathBuf> {
+    const MOST: usize = 64;
+    const LONGEST: usize = 1024;
+    let words = line.split(|c: char| c.is_whitespace() || "!\"';|&()<>=`$,".contains(c));
+    let words = words.filter(|word| !word.is_empty() && !word.starts_with('-'));
+    let words = words.filter(|word| word.len() <= LONGEST).take(MOST);
+    words.map(PathBuf::from)
+}
+
+/// The list of what a rebase that was interrupted goes on with, below its
+/// directory.
+pub(crate) const REBASE: [&str; 2] = ["rebase-merge", "git-rebase-todo"];
+
+/// The commands that a rebase runs when it goes on.
+pub(crate) fn rebase_commands(list: &str) -> impl Iterator<Item = &str> {
+    let lines = list.lines().map(str::trim_start);
+    lines.filter_map(|line| {
+        let (word, command) = line.split_once([' ', '\t'])?;
+        matches!(word, "exec" | "x").then_some(command.trim())
+    })
+}
+
+/// The programs among them.
+pub(crate) fn rebase_programs(list: &str) -> Vec<PathBuf> {
+    rebase_commands(list).flat_map(words).collect()
 }
 
 /// What Git takes for space around a value.

@@ -52,6 +52,8 @@ pub(crate) struct Survey {
     /// Directories of hooks that configuration has Git seek in every work tree
     /// that it holds for.
     pub(crate) relative_hooks: Vec<PathBuf>,
+    /// What interrupted rebases run when they go on, each with its Git directory.
+    pub(crate) rebase_commands: HashSet<(PathBuf, String)>,
     /// Whether that is all there is.
     pub(crate) is_complete: bool,
 }

@@ -334,6 +334,39 @@ const LEFT_BEHIND: &[(&str, &str, &str)] = &[
          echo \"gitdir: $d\" > .git",
         ".",
     ),
+    // What makes a directory one, made as something else and exchanged.
+    (
+        "true",
+        "mkdir -p d/objects d/refs d/HEAD; CONFIG > d/config; echo 'ref: refs/heads/main' > h; \
+         EXCHANGE d/HEAD h; echo 'gitdir: d' > .git",
+        ".",
+    ),
+    (
+        "true",
+        "mkdir -p d/objects d/refs; CONFIG > d/config; echo 'ref: refs/heads/main' > h; cd d; \
+         python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"HEAD\")'; cd ..; \
+         EXCHANGE d/HEAD h; EXCHANGE h d/HEAD; [ -S d/HEAD ] && EXCHANGE d/HEAD h; \
+         echo 'gitdir: d' > .git",
+        ".",
+    ),
+    (
+        "true",
+        "git init -q .; CONFIG > .git/x; EXCHANGE .git/config .git/x",
+        ".",
+    ),
+    (
+        "git init -q .",
+        "CONFIG > x; EXCHANGE .git/config x; CONFIG > .git/y; EXCHANGE .git/config .git/y",
+        ".",
+    ),
+    // Without a HEAD of its own, but used by a work tree.
+    (
+        "true",
+        "git init -q --bare b && git -C b -c user.name=a -c user.email=a@example.org \
+         commit-tree -m x $(git -C b mktree < /dev/null) > id && git -C b branch m $(cat id) && \
+         git -C b worktree add -q ../w m && rm b/HEAD; CONFIG > b/config",
+        "w",
+    ),
     // Git takes the space at the end of a path for a part of it.
     (
         "git init -q r && mkdir e && CONFIG > e/config",
@@ -344,6 +377,10 @@ const LEFT_BEHIND: &[(&str, &str, &str)] = &[
     ),
 ];
 
+/// Exchanges two names (`renameat2`).
+const EXCHANGE: &str = "python3 -c 'import ctypes,sys; c=ctypes.CDLL(None); \
+    sys.exit(c.syscall(316,-100,sys.argv[1].encode(),-100,sys.argv[2].encode(),2) and 1)'";
+
 #[test]
 fn g4_no_repository_that_runs_programs_is_left_behind() {
     for (prepare, attack, place) in LEFT_BEHIND {
@@ -352,7 +389,9 @@ fn g4_no_repository_that_runs_programs_is_left_behind() {
             let config = format!(
                 r#"printf '[core]\n\trepositoryformatversion = 0\n\tfsmonitor = "touch {ran}; false"\n'"#
             );
-            script.replace("CONFIG", &config)
+            script
+                .replace("CONFIG", &config)
+                .replace("EXCHANGE", EXCHANGE)
         };
         let prepared = || {
             let arena = Arena::new();
@@ -474,4 +513,41 @@ fn g4_what_a_policy_is_read_from_cannot_be_swapped_for_the_next_run() {
         }
         assert!(works_outside >= 3, "{named}");
     }
+}
+
+#[test]
+fn g4_two_sandboxes_in_one_directory_leave_no_repository_that_runs_programs() {
+    const TIMES: usize = 40;
+    let project = Folder::new();
+    let ran = project.join("ran").display().to_string();
+    let config = format!(r#"printf '[core]\n\tfsmonitor = "touch {ran}; false"\n'"#);
+    let makes = format!(
+        "for i in $(seq {TIMES}); do git init -q r$i; {config} > r$i/.git/config; done; true"
+    );
+    let moves = format!(
+        "for i in $(seq {TIMES}); do mv r$i s$i; mkdir -p s$i/.git/objects s$i/.git/refs; \
+         echo 'ref: refs/heads/main' > s$i/.git/HEAD; {config} > s$i/.git/config; done 2>/dev/null; true"
+    );
+    let uses = "for d in r* s*; do git -C $d status; done 2>/dev/null; true";
+    for script in [&makes, &moves] {
+        sh(script, project.path());
+    }
+    sh(uses, project.path());
+    assert!(project.has("ran"), "it has no effect outside");
+    sh("rm -rf r* s*", project.path()).expect_code(0);
+    let start = |script: &str| {
+        let state = Folder::new();
+        let started = ringfence()
+            .args(["run", "--quiet", "--", "sh", "-c", script])
+            .env("XDG_STATE_HOME", state.path())
+            .folder(&project)
+            .start();
+        (started, state)
+    };
+    let both = [makes, moves].map(|script| start(&script));
+    for (started, _state) in both {
+        started.finish().expect_code(0);
+    }
+    sh(uses, project.path());
+    assert!(!project.has("ran"));
 }

@@ -253,3 +253,113 @@ fn g4_hooks_are_guarded_wherever_git_looks_for_them() {
         }
     }
 }
+
+/// Programs that the user's configuration has Git run: what was done before, what is done inside,
+/// and what the user does then. `PLANT FILE` makes a program that tells of its run.
+const PROGRAMS: &[(&str, &str, &str)] = &[
+    (
+        "git init -q . && mkdir tools && echo exit 1 > tools/fs && chmod +x tools/fs && \
+         git config core.fsmonitor ./tools/fs",
+        "PLANT tools/fs",
+        "git status",
+    ),
+    (
+        "git init -q . && git config core.fsmonitor tools/fs",
+        "PLANT tools/fs",
+        "git status",
+    ),
+    (
+        "git init -q . && mkdir tools && echo exit 1 > tools/fs && chmod +x tools/fs && \
+         git config core.fsmonitor tools/fs",
+        "mv tools away; PLANT tools/fs",
+        "git status",
+    ),
+    (
+        "git init -q . && echo '* filter=x' > .gitattributes && echo cat > clean.sh && \
+         git config filter.x.clean 'sh clean.sh %f'",
+        "PLANT clean.sh",
+        "echo x > x; git add x",
+    ),
+    (
+        "git init -q . && echo '* filter=x' > .gitattributes && \
+         git config filter.x.clean 'exec \"./tools/clean\" %f'",
+        "PLANT tools/clean",
+        "echo x > x; git add x",
+    ),
+    (
+        "git init -q . && mkdir bin && echo true > bin/a && git config alias.a '!sh bin/a'",
+        "PLANT bin/a",
+        "git a",
+    ),
+    (
+        "git init -q . && mkdir tools && echo true > tools/ssh && \
+         git config --global core.sshCommand \"$PWD/tools/ssh -4\"",
+        "PLANT tools/ssh",
+        "git ls-remote ssh://git.example.org/x",
+    ),
+    (
+        "git init -q . && echo a > f && git add f && COMMIT -m a && echo b > f && COMMIT -am b && \
+         echo true > check.sh && GIT_EDITOR=true git rebase -q -x 'false' -x 'sh check.sh' HEAD~1; true",
+        "PLANT check.sh",
+        "git rebase --continue",
+    ),
+    (
+        "git init -q . && echo a > f && git add f && COMMIT -m a && echo b > f && COMMIT -am b && \
+         git rebase -q -x false HEAD~1; true",
+        "PLANT own; echo 'exec sh own' >> .git/rebase-merge/git-rebase-todo",
+        "git rebase --continue",
+    ),
+    (
+        "git init -q . && echo a > f && git add f && COMMIT -m a && echo b > f && COMMIT -am b",
+        "PLANT own; git rebase -q -x false HEAD~1; echo 'x sh own' >> .git/rebase-merge/git-rebase-todo",
+        "git rebase --continue",
+    ),
+];
+
+#[test]
+fn g4_programs_that_configuration_names_cannot_be_changed() {
+    const COMMIT: &str = "git -c user.name=a -c user.email=a@example.org commit -q --no-gpg-sign";
+    for (prepare, attack, then) in PROGRAMS {
+        let home = Folder::new();
+        let script = |project: &Folder, text: &str| {
+            let ran = project.join("ran").display().to_string();
+            let plant = format!(
+                "plant() {{ mkdir -p $(dirname $1); printf '#!/bin/sh\\ntouch {ran}\\n' > $1; \
+                 chmod +x $1; }}; "
+            );
+            let text = text.replace("PLANT", "plant").replace("COMMIT", COMMIT);
+            format!("{plant}{text}")
+        };
+        let outside = |project: &Folder, text: &str| {
+            Program::new("sh")
+                .args(["-c", &script(project, text)])
+                .env("HOME", home.path())
+                .env("GIT_COMMITTER_NAME", "a")
+                .env("GIT_COMMITTER_EMAIL", "a@example.org")
+                .folder(project)
+                .run()
+        };
+        let direct = Folder::new();
+        outside(&direct, prepare).expect_code(0);
+        outside(&direct, attack);
+        outside(&direct, then);
+        assert!(direct.has("ran"), "`{attack}` has no effect outside");
+        for guard in ["live", "sweep"] {
+            let (project, state) = (Folder::new(), Folder::new());
+            outside(&project, prepare).expect_code(0);
+            let inside = ringfence()
+                .args(["run", "--guard", guard, "--", "sh", "-c"])
+                .args([script(&project, attack)])
+                .env("HOME", home.path())
+                .env("XDG_STATE_HOME", state.path())
+                .folder(&project)
+                .run();
+            outside(&project, then);
+            assert!(
+                !project.has("ran"),
+                "{guard}: `{attack}`\n{}",
+                inside.stderr
+            );
+        }
+    }
+}

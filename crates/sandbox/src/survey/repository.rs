@@ -165,8 +165,44 @@ impl Surveyor<'_> {
                         self.leads_to(&tree.join(&path));
                     }
                 }
+                Named::Program { path: word, is_run } => {
+                    self.program(path, trees, &word, is_run);
+                }
             }
         }
+        self.follow_rebase(directory, path, trees);
+    }
+
+    /// A program that Git is told to run, or a file that it is told of, in each
+    /// of these work trees. What is not there may be no path at all, unless it
+    /// looks like one. In the Git directory itself such words are branches.
+    fn program(&mut self, own: &Path, trees: &[PathBuf], word: &Path, is_run: bool) {
+        let looks_like_path = word.components().count() > 1;
+        for tree in trees.iter().filter(|tree| *tree != own) {
+            let path = tree.join(word);
+            let found = std::fs::metadata(&path);
+            let is_file = found.as_ref().is_ok_and(std::fs::Metadata::is_file);
+            if is_file || (found.is_err() && is_run && looks_like_path) {
+                self.leads_to(&path);
+            }
+        }
+    }
+
+    /// What a rebase that was interrupted runs when it goes on.
+    fn follow_rebase(&mut self, directory: &Looked, path: &Path, trees: &[PathBuf]) {
+        let [folder, list] = git::REBASE;
+        let Ok(folder) = open_directory(directory.as_fd(), OsStr::new(folder)) else {
+            return;
+        };
+        let Some(list) = git::read_roughly(&folder, OsStr::new(list)) else {
+            return;
+        };
+        for program in git::rebase_programs(&list) {
+            self.program(path, trees, &program, true);
+        }
+        let commands = git::rebase_commands(&list).map(str::to_owned);
+        let commands = commands.map(|command| (path.to_path_buf(), command));
+        self.found.rebase_commands.extend(commands);
     }
 
     /// Submodules, whose names may have several components.

@@ -59,7 +59,7 @@ impl UserGit {
         }
         // Git takes no relative path of configuration from there.
         let is_sought = |one: &Named| match one {
-            Named::Hooks(_) => true,
+            Named::Hooks(_) | Named::Program { .. } => true,
             Named::Configuration(path) => self.expanded(path.clone()).is_absolute(),
         };
         let variables = self.variables.iter().filter(|one| is_sought(one)).cloned();
@@ -94,6 +94,10 @@ impl UserGit {
         for one in ones {
             match one {
                 Named::Hooks(path) => named.push(Named::Hooks(self.expanded(path))),
+                Named::Program { path, is_run } => named.push(Named::Program {
+                    path: self.expanded(path),
+                    is_run,
+                }),
                 Named::Configuration(path) => {
                     let path = base.join(self.expanded(path));
                     let base = path.parent().unwrap_or(base);

@@ -107,6 +107,8 @@ pub(super) struct Baseline {
     alike: HashSet<FileId>,
     /// Directories of hooks that Git seeks in every work tree.
     relative_hooks: Vec<PathBuf>,
+    /// What interrupted rebases ran, where that is known.
+    rebase_commands: Option<HashSet<(PathBuf, String)>>,
     /// The directories, where all are known.
     directories: Option<HashMap<PathBuf, FileId>>,
 }
@@ -134,6 +136,7 @@ impl Baseline {
             links: survey.links.clone(),
             alike: survey.alike.clone(),
             relative_hooks: survey.relative_hooks.clone(),
+            rebase_commands: Some(survey.rebase_commands.clone()),
             directories: survey.is_complete.then(|| survey.directories.clone()),
         }
     }
@@ -155,6 +158,7 @@ impl Baseline {
             // Times count, where nothing else is known.
             alike: HashSet::new(),
             relative_hooks: record.relative_hooks.iter().map(PathBuf::from).collect(),
+            rebase_commands: None,
             directories: None,
         }
     }
@@ -170,6 +174,12 @@ impl Baseline {
 
     pub(super) fn led_to(&self) -> &[PathBuf] {
         &self.led_to
+    }
+
+    /// Whether a rebase in this Git directory ran this command before, as far as is known.
+    pub(super) fn had_command(&self, path: &Path, command: &str) -> Option<bool> {
+        let known = self.rebase_commands.as_ref()?;
+        Some(known.contains(&(path.to_path_buf(), command.to_owned())))
     }
 
     pub(super) fn relative_hooks(&self) -> &[PathBuf] {

@@ -1,12 +1,13 @@
 //! Git directories as they are when a run is over: judged by what Git would do
 //! with them.
 
+use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::path::Path;
 
 use rustix::fs::FileType;
 
-use super::{MOST_ENTRIES, Sweep, TOLD_TO_LOOK};
+use super::{MOST_ENTRIES, Sweep, TOLD_TO_LOOK, entry_of};
 use crate::git::{self, CONTROL_NAMES};
 use crate::sensitive::without_dots;
 use crate::survey::{Entry, Looked, list, open_directory, real};
@@ -35,6 +36,32 @@ impl Sweep<'_> {
         }
         // A bare repository has its hooks run in itself.
         self.judge_hooks_of_tree(path);
+        self.judge_rebase(directory, path);
+    }
+
+    /// A rebase that is left, and would run what it did not before when the user
+    /// goes on with it.
+    fn judge_rebase(&mut self, directory: &Looked, path: &Path) {
+        let [folder, name] = git::REBASE.map(OsStr::new);
+        let Ok(mut rebase) = open_directory(directory.as_fd(), folder) else {
+            return;
+        };
+        let Some(entry) = entry_of(&rebase, name) else {
+            return;
+        };
+        let list = git::read_plain(&rebase, name).ok().flatten();
+        let list = list.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let is_old = self.baseline.is_older(&rebase, name);
+        let is_known = |command: &str| self.baseline.had_command(path, command).unwrap_or(is_old);
+        let is_kept = match &list {
+            Some(list) => git::rebase_commands(list).all(is_known),
+            // Too long to be looked at, or no plain file.
+            None => is_old,
+        };
+        if !is_kept {
+            let rule = "rebase that runs programs when it goes on";
+            self.take_away(&mut rebase, &path.join(folder), &entry, rule);
+        }
     }
 
     /// Hooks where configuration of the user's, or of a repository that was

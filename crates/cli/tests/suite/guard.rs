@@ -551,3 +551,38 @@ fn g4_two_sandboxes_in_one_directory_leave_no_repository_that_runs_programs() {
     sh(uses, project.path());
     assert!(!project.has("ran"));
 }
+
+/// Binds a socket to a name, while another thread goes from a directory in which the name is free
+/// to one where it is not, and back.
+const BINDS_ELSEWHERE: &str = r"
+import os, socket, threading
+os.mkdir('free')
+free, guarded = os.open('free', os.O_RDONLY), os.open('guarded', os.O_RDONLY)
+done = False
+def walk():
+    while not done:
+        os.fchdir(free); os.fchdir(guarded)
+walker = threading.Thread(target=walk); walker.start()
+for attempt in range(1500):
+    server = socket.socket(socket.AF_UNIX)
+    try: server.bind('.envrc')
+    except OSError: pass
+    server.close()
+    if '.envrc' in os.listdir(guarded):
+        print('made'); break
+    try: os.unlink('.envrc', dir_fd=free)
+    except OSError: pass
+done = True; walker.join()
+";
+
+#[test]
+fn g4_a_socket_is_bound_where_it_was_judged() {
+    let arena = Arena::prepared("mkdir guarded");
+    arena.folder.write("attack.py", BINDS_ELSEWHERE);
+    let attack = "python3 attack.py";
+    let outside = arena.outside(attack).expect_code(0);
+    assert_eq!(outside.stdout, "made\n");
+    arena.outside("rm -rf free guarded/.envrc").expect_code(0);
+    let inside = arena.inside_with(&[], attack).expect_code(0);
+    assert_eq!(inside.stdout, "");
+}

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use ringfence_sys::seccomp::{Listener, Notification};
 use ringfence_sys::{self as sys, Errno};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::net::SocketAddrUnix;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
 
 use crate::view::FileId;
@@ -188,6 +189,21 @@ impl<'a> Caller<'a> {
         }
     }
 
+    /// Where a socket is to be bound that is named by `path`.
+    pub(super) fn binding(&self, path: &OsStr) -> Result<Binding, Errno> {
+        // Read again by the init, such a name would mean one of its own files.
+        if own_file(path).is_some() {
+            return Err(Errno::ACCESS);
+        }
+        let base = self.base_for(CURRENT_FOLDER, path)?;
+        let spot = Spot::below(rustix::io::fcntl_dupfd_cloexec(&base, 0)?, path)?;
+        Ok(Binding {
+            base,
+            address: SocketAddrUnix::new(path)?,
+            spot,
+        })
+    }
+
     /// As [`Self::spot`], but also for names of the caller's own open files.
     pub(super) fn lead(&self, descriptor: u64, path: &OsStr) -> Result<Lead, Errno> {
         if path.is_empty() {
@@ -224,6 +240,34 @@ impl<'a> Caller<'a> {
             }
         }
         Err(Errno::LOOP)
+    }
+}
+
+/// A name for a socket. The kernel takes it as a text, which `getsockname` shows and servers remove
+/// it by, so it is read twice: but from the one directory that was judged, since the caller's may
+/// be another the next moment.
+pub(super) struct Binding {
+    base: OwnedFd,
+    address: SocketAddrUnix,
+    pub(super) spot: Spot,
+}
+
+impl Binding {
+    /// Binds `socket`, in a thread that has a working directory of its own once it asks for it. It
+    /// is waited for, so nothing inside is moved meanwhile.
+    pub(super) fn bind(&self, socket: &OwnedFd, umask: u32) -> Result<(), Errno> {
+        std::thread::scope(|scope| {
+            let bound = std::thread::Builder::new().spawn_scoped(scope, || {
+                sys::own_working_folder()?;
+                sys::set_umask(umask);
+                rustix::process::fchdir(&self.base)?;
+                rustix::net::bind(socket, &self.address)
+            });
+            match bound {
+                Ok(bound) => bound.join().unwrap_or(Err(Errno::IO)),
+                Err(_) => Err(Errno::AGAIN),
+            }
+        })
     }
 }
 

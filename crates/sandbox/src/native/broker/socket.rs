@@ -12,10 +12,10 @@ use std::sync::PoisonError;
 
 use ringfence_sys::seccomp::Answer;
 use ringfence_sys::{self as sys, Errno};
-use rustix::fs::FileType;
+use rustix::fs::{AtFlags, FileType};
 use rustix::net::{AddressFamily, SocketAddrUnix};
 
-use super::caller::{Caller, as_descriptor, own_file};
+use super::caller::{Caller, as_descriptor};
 use super::{Broker, Done, Outcome, value};
 use crate::wire::{Operation, Refusal, RefusalKind};
 
@@ -211,42 +211,25 @@ impl Broker<'_> {
         value(0)
     }
 
-    /// The path is kept as the caller wrote it, because `getsockname` shows it.
     fn bind_path(
         &mut self,
         caller: &Caller<'_>,
         socket: &OwnedFd,
         path: &[u8],
     ) -> Result<(), Errno> {
-        // Read again by the init, such a name would mean one of its own files.
-        if own_file(OsStr::from_bytes(path)).is_some() {
-            return Err(Errno::ACCESS);
-        }
-        let spot = match caller.spot(super::caller::CURRENT_FOLDER, OsStr::from_bytes(path)) {
+        let binding = match caller.binding(OsStr::from_bytes(path)) {
             Err(Errno::BUSY) => return Err(Errno::ADDRINUSE),
             other => other?,
         };
-        self.judge(Operation::Bind, &spot)?;
+        let spot = &binding.spot;
+        self.judge(Operation::Bind, spot)?;
         self.disk.admit_name()?;
-        let address = SocketAddrUnix::new(OsStr::from_bytes(path))?;
-        let base = caller.base_for(super::caller::CURRENT_FOLDER, OsStr::from_bytes(path))?;
-        let umask = caller.umask()?;
-        // A thread has its own working folder once it asks for it. It is
-        // waited for, so nothing is moved meanwhile.
-        std::thread::scope(|scope| {
-            let bound = std::thread::Builder::new().spawn_scoped(scope, || {
-                sys::own_working_folder()?;
-                sys::set_umask(umask);
-                rustix::process::fchdir(&base)?;
-                rustix::net::bind(socket, &address)
-            });
-            match bound {
-                Ok(bound) => bound.join().unwrap_or(Err(Errno::IO)),
-                Err(_) => Err(Errno::AGAIN),
-            }
-        })?;
+        binding.bind(socket, caller.umask()?)?;
         self.disk.made_name(&spot.folder);
-        Ok(())
+        // Another sandbox may have moved something on the way.
+        self.settle(Operation::Bind, spot, || {
+            let _ = rustix::fs::unlinkat(&spot.folder, &spot.name, AtFlags::empty());
+        })
     }
 }
 

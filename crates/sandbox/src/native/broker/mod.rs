@@ -287,9 +287,19 @@ impl Broker<'_> {
             let _ = self.listener.answer(call, Answer::Fail(errno));
             return;
         }
-        if self.record(call, seen::going_on(&caller, self.sensitive)) {
-            let _ = self.listener.answer(call, Answer::Continue);
-        }
+        let answer = match seen::going_on(&caller, self.sensitive) {
+            Ok(record) => {
+                if !self.record(call, record) {
+                    return;
+                }
+                Answer::Continue
+            }
+            Err(errno) => {
+                self.observer.count(call.number);
+                Answer::Fail(errno)
+            }
+        };
+        let _ = self.listener.answer(call, answer);
     }
 
     /// False when it could not be recorded; then everything ends.

@@ -23,7 +23,7 @@ use crate::homes::{self, HeldHome, Homes, HomesError};
 use crate::kits::KitSetup;
 use crate::masked::Masks;
 use crate::nesting::is_inside_sandbox;
-use crate::relay::Arranged;
+use crate::relay::{Arranged, Outside};
 use crate::report::{AuditReport, DroppedReport, HomeReport, Report};
 use crate::secrets::{Surroundings, WritablePlaces};
 use crate::stand_in::{StandInError, StandIns};
@@ -209,7 +209,7 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
     let started = Instant::now();
     let (mut desk, ask) = desk(&mut request)?.unzip();
     let judge = Judge::choose(request.weaker);
-    let arranged = arranged(&request, judge)?;
+    let mut arranged = arranged(&request, judge)?;
     // Until the run is over: no other may change it meanwhile.
     let (kept_home, mut home) = kept_home(&request, judge)?;
     let words = texts(&request.command);
@@ -225,7 +225,7 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
     let setup = request.setup.as_ref();
     let alias = setup.and_then(|setup| setup.alias(request.policy));
     let (given, certificates) = given_files(request.policy, request.setup);
-    let plan = Plan::build(PlanRequest {
+    let mut plan = Plan::build(PlanRequest {
         policy: request.policy,
         host: request.host,
         command: Command::new(command)?,
@@ -248,6 +248,7 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
         kept_home: kept_home.as_ref().map(HeldHome::path),
         stand_ins: stand_ins.variables,
     })?;
+    replace_protected_streams(&mut plan, &mut arranged.outside)?;
     let mut due = Due::begin(&plan, &request.guard_folder, &evidence.run().to_string())?;
     // Before the command starts, so that no signal can come in between.
     let supervisor = Supervisor::prepare(deadline(request.policy, started))?;
@@ -420,6 +421,17 @@ fn arranged(request: &RunRequest<'_>, judge: Judge) -> Result<Arranged, RunError
         .limited(most_output)
         .and_then(|arranged| arranged.judged_by(judge))
         .map_err(RunError::Supervise)
+}
+
+/// Copies through pipes what the command could open anew to change a file that
+/// the view protects.
+fn replace_protected_streams(plan: &mut Plan, outside: &mut Outside) -> Result<(), RunError> {
+    let protected = plan.protected_streams();
+    for at in (0..3).filter(|at| protected[*at]) {
+        let theirs = outside.put_pipe(at).map_err(RunError::Supervise)?;
+        plan.replace_stream(at, theirs);
+    }
+    Ok(())
 }
 
 /// When the policy ends a run that started then.

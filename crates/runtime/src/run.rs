@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use ringfence_egress::{Ask, Placeholder};
-use ringfence_policy::{HomeName, HomeRule, LayerKind, Policy, Resolved};
+use ringfence_policy::{AuditLevel, HomeName, HomeRule, LayerKind, Policy, Resolved};
 use ringfence_sandbox::{
     Attendant, Command, Cradle, GivenFile, Host, Inlets, Intercept, Judge, Plan, PlanError,
-    PlanRequest, PrivateLayer, Running, ServedFrom, SpawnError, Trust, TrustPlan, Weaker, spawn,
+    PlanRequest, PrivateLayer, Running, ServedFrom, SpawnError, Swept, Trust, TrustPlan, Weaker,
+    spawn,
 };
 use ringfence_sys::Errno;
 use rustix::fs::FileType;
@@ -18,6 +19,7 @@ use rustix::net::{AddressFamily, SocketType, sockopt};
 
 use crate::asking::Desk;
 use crate::egress::{EgressError, EgressRequest, Opening, Outlet, Wanted};
+use crate::end::End;
 use crate::evidence::{AuditRequest, Evidence, EvidenceError};
 use crate::homes::{self, HeldHome, Homes, HomesError};
 use crate::kits::KitSetup;
@@ -288,14 +290,13 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
         outlet.close();
     }
     let mut end = end.inspect_err(|error| evidence.abandon(unfinished(error, &running)))?;
-    end.note_swept(&swept_before);
-    end.note_swept(&due.map(Due::finish).unwrap_or_default());
+    let is_told = sweep(&mut end, &evidence, (swept_before, due), request.policy);
     let duration = started.elapsed();
     if let Some(desk) = desk {
         desk.close();
     }
     ringfence_sys::give_way();
-    let mut report = end.report(
+    let report = end.report(
         words,
         &request.working_folder,
         duration,
@@ -303,12 +304,32 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
         &evidence,
         AuditReport::of(request.policy.audit().value, judge),
     );
+    Ok(sealed(report, home, is_told, &evidence))
+}
+
+/// The report, once it is written down as well.
+fn sealed(mut report: Report, home: HomeReport, is_told: bool, evidence: &Evidence) -> Report {
     report.home = Some(home);
     ringfence_sys::give_way();
-    if evidence.seal(&report).is_err() {
+    let is_sealed = evidence.seal(&report).is_ok();
+    if !(is_told && is_sealed) {
         report.lose_evidence();
     }
-    Ok(report)
+    report
+}
+
+/// Sweeps, and counts and writes down what was found, before and now; false
+/// where it could not be written. At `network` refused files are in the report
+/// alone.
+fn sweep(
+    end: &mut End,
+    evidence: &Evidence,
+    (before, due): (Vec<Swept>, Option<Due>),
+    policy: &Resolved<Policy>,
+) -> bool {
+    let swept = [before, due.map(Due::finish).unwrap_or_default()].concat();
+    end.note_swept(&swept);
+    policy.audit().value < AuditLevel::Standard || evidence.swept(&swept).is_ok()
 }
 
 /// The command, after what kits do before it.

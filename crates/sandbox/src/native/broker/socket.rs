@@ -226,6 +226,8 @@ impl Broker<'_> {
             Err(Errno::BUSY) => return Err(Errno::ADDRINUSE),
             other => other?,
         };
+        // What is recorded is the name that is made, not how it was written.
+        self.subject.clear();
         self.judge(Operation::Bind, &spot)?;
         self.disk.admit_name()?;
         let address = SocketAddrUnix::new(OsStr::from_bytes(path))?;

@@ -230,7 +230,7 @@ impl Teller {
                 let line = self.seen.entry(line.clone(), || line);
                 line.count = line.count.saturating_add(count);
             }
-            _ if action.is_about_files() && action != Action::Read => {
+            _ if makes_or_changes_name(action, group) => {
                 self.files.add(action, &subject_of(group), count);
             }
             _ => {}
@@ -307,6 +307,19 @@ fn subject_of(group: &Group) -> String {
     let named = place.or_else(|| group.destination());
     let named = named.or_else(|| group.call.as_ref().map(ToString::to_string));
     named.unwrap_or_else(|| "others".to_owned())
+}
+
+/// Whether a call is about a file that it makes or changes; a socket that is
+/// bound to a path makes one.
+fn makes_or_changes_name(action: Action, group: &Group) -> bool {
+    match action {
+        Action::Read => false,
+        Action::Bind => group
+            .place
+            .as_ref()
+            .is_some_and(|it| it.as_str().starts_with('/')),
+        _ => action.is_about_files(),
+    }
 }
 
 /// Whether people want to know of calls that were let go on: looks at hidden

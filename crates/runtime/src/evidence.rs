@@ -15,8 +15,10 @@ use ringfence_audit::{
 };
 use ringfence_policy::{AuditLevel, Origin, Policy, Resolved};
 use ringfence_sandbox::{
-    self as sandbox, HeldLimit, LimitHit, Observation, ObservationError, Observed, Outcome, Running,
+    self as sandbox, HeldLimit, LimitHit, Observation, ObservationError, Observed, Outcome,
+    Running, Swept,
 };
+use ringfence_sys::Errno;
 use sha2::{Digest as _, Sha256};
 
 use crate::end::limit_of;
@@ -148,6 +150,17 @@ impl Evidence {
         Ok(())
     }
 
+    /// Writes down what a sweep found when nothing inside was alive any more.
+    pub(crate) fn swept(&self, swept: &[Swept]) -> Result<(), EvidenceError> {
+        if swept.is_empty() {
+            return Ok(());
+        }
+        let now = Timestamp::now();
+        self.recorder
+            .calls(swept.iter().map(|found| (now, undone(found))))?;
+        Ok(())
+    }
+
     /// Writes down that a limit was reached.
     pub(crate) fn reached(
         &self,
@@ -221,6 +234,22 @@ fn told(seen: &Observation) -> Call {
             Outcome::Refused(errno) => ringfence_audit::Outcome::Refused(ErrorName::of(errno)),
         },
         rule: seen.rule.as_deref().map(Text::new),
+    }
+}
+
+/// A name that did not stay, as if it had been refused. It was no call of any
+/// process.
+fn undone(found: &Swept) -> Call {
+    let paths = std::iter::once(&found.path).chain(&found.moved_to);
+    let paths: Vec<String> = paths.map(|path| path.display().to_string()).collect();
+    Call {
+        pid: 0,
+        call: Text::new("sweep"),
+        action: ringfence_audit::Action::Rename,
+        paths: Paths::new(&paths),
+        argv: Arguments::default(),
+        outcome: ringfence_audit::Outcome::Refused(ErrorName::of(Errno::ROFS.raw_os_error())),
+        rule: Some(Text::new(&found.rule)),
     }
 }
 

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use ringfence_egress::{Ask, Placeholder};
-use ringfence_policy::{HomeName, HomeRule, LayerKind, Policy, Resolved};
+use ringfence_policy::{AuditLevel, HomeName, HomeRule, LayerKind, Policy, Resolved};
 use ringfence_sandbox::{
     Attendant, Command, Cradle, GivenFile, Host, Inlets, Intercept, Judge, Plan, PlanError,
-    PlanRequest, PrivateLayer, Running, ServedFrom, SpawnError, Trust, TrustPlan, Weaker, spawn,
+    PlanRequest, PrivateLayer, Running, ServedFrom, SpawnError, Swept, Trust, TrustPlan, Weaker,
+    spawn,
 };
 use ringfence_sys::Errno;
 use rustix::fs::FileType;
@@ -18,12 +19,13 @@ use rustix::net::{AddressFamily, SocketType, sockopt};
 
 use crate::asking::Desk;
 use crate::egress::{EgressError, EgressRequest, Opening, Outlet, Wanted};
+use crate::end::End;
 use crate::evidence::{AuditRequest, Evidence, EvidenceError};
 use crate::homes::{self, HeldHome, Homes, HomesError};
 use crate::kits::KitSetup;
 use crate::masked::Masks;
 use crate::nesting::is_inside_sandbox;
-use crate::relay::Arranged;
+use crate::relay::{Arranged, Outside};
 use crate::report::{AuditReport, DroppedReport, HomeReport, Report};
 use crate::secrets::{Surroundings, WritablePlaces};
 use crate::stand_in::{StandInError, StandIns};
@@ -209,7 +211,7 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
     let started = Instant::now();
     let (mut desk, ask) = desk(&mut request)?.unzip();
     let judge = Judge::choose(request.weaker);
-    let arranged = arranged(&request, judge)?;
+    let mut arranged = arranged(&request, judge)?;
     // Until the run is over: no other may change it meanwhile.
     let (kept_home, mut home) = kept_home(&request, judge)?;
     let words = texts(&request.command);
@@ -225,7 +227,7 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
     let setup = request.setup.as_ref();
     let alias = setup.and_then(|setup| setup.alias(request.policy));
     let (given, certificates) = given_files(request.policy, request.setup);
-    let plan = Plan::build(PlanRequest {
+    let mut plan = Plan::build(PlanRequest {
         policy: request.policy,
         host: request.host,
         command: Command::new(command)?,
@@ -248,6 +250,7 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
         kept_home: kept_home.as_ref().map(HeldHome::path),
         stand_ins: stand_ins.variables,
     })?;
+    replace_protected_streams(&mut plan, &mut arranged.outside)?;
     let mut due = Due::begin(&plan, &request.guard_folder, &evidence.run().to_string())?;
     // Before the command starts, so that no signal can come in between.
     let supervisor = Supervisor::prepare(deadline(request.policy, started))?;
@@ -287,14 +290,13 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
         outlet.close();
     }
     let mut end = end.inspect_err(|error| evidence.abandon(unfinished(error, &running)))?;
-    end.note_swept(&swept_before);
-    end.note_swept(&due.map(Due::finish).unwrap_or_default());
+    let is_told = sweep(&mut end, &evidence, (swept_before, due), request.policy);
     let duration = started.elapsed();
     if let Some(desk) = desk {
         desk.close();
     }
     ringfence_sys::give_way();
-    let mut report = end.report(
+    let report = end.report(
         words,
         &request.working_folder,
         duration,
@@ -302,12 +304,32 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
         &evidence,
         AuditReport::of(request.policy.audit().value, judge),
     );
+    Ok(sealed(report, home, is_told, &evidence))
+}
+
+/// The report, once it is written down as well.
+fn sealed(mut report: Report, home: HomeReport, is_told: bool, evidence: &Evidence) -> Report {
     report.home = Some(home);
     ringfence_sys::give_way();
-    if evidence.seal(&report).is_err() {
+    let is_sealed = evidence.seal(&report).is_ok();
+    if !(is_told && is_sealed) {
         report.lose_evidence();
     }
-    Ok(report)
+    report
+}
+
+/// Sweeps, and counts and writes down what was found, before and now; false
+/// where it could not be written. At `network` refused files are in the report
+/// alone.
+fn sweep(
+    end: &mut End,
+    evidence: &Evidence,
+    (before, due): (Vec<Swept>, Option<Due>),
+    policy: &Resolved<Policy>,
+) -> bool {
+    let swept = [before, due.map(Due::finish).unwrap_or_default()].concat();
+    end.note_swept(&swept);
+    policy.audit().value < AuditLevel::Standard || evidence.swept(&swept).is_ok()
 }
 
 /// The command, after what kits do before it.
@@ -420,6 +442,17 @@ fn arranged(request: &RunRequest<'_>, judge: Judge) -> Result<Arranged, RunError
         .limited(most_output)
         .and_then(|arranged| arranged.judged_by(judge))
         .map_err(RunError::Supervise)
+}
+
+/// Copies through pipes what the command could open anew to change a file that
+/// the view protects.
+fn replace_protected_streams(plan: &mut Plan, outside: &mut Outside) -> Result<(), RunError> {
+    let protected = plan.protected_streams();
+    for at in (0..3).filter(|at| protected[*at]) {
+        let theirs = outside.put_pipe(at).map_err(RunError::Supervise)?;
+        plan.replace_stream(at, theirs);
+    }
+    Ok(())
 }
 
 /// When the policy ends a run that started then.

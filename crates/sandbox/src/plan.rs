@@ -20,6 +20,7 @@ mod listing;
 mod missing;
 mod network;
 mod own;
+mod streams;
 
 use std::ffi::{CString, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -49,6 +50,7 @@ use self::layout::Grants;
 pub(crate) use self::network::NetworkPlan;
 pub use self::network::{Intercept, ServedFrom};
 pub use self::own::GivenFile;
+use self::streams::Protected;
 use crate::cradle::Cradle;
 use crate::environment::{self, Identity};
 use crate::guard::Guard;
@@ -508,11 +510,39 @@ impl Plan {
         &self.streams
     }
 
+    /// Which streams are files that the view protects. They must be replaced.
+    pub fn protected_streams(&self) -> [bool; 3] {
+        let mut protected = Protected::new(&self.view, self.landlock.is_some());
+        let own = [
+            rustix::stdio::stdin(),
+            rustix::stdio::stdout(),
+            rustix::stdio::stderr(),
+        ];
+        let is_kept = self
+            .streams
+            .each_ref()
+            .map(|stream| matches!(stream, Stream::Keep));
+        [0, 1, 2].map(|at| is_kept[at] && protected.has(own[at]))
+    }
+
+    /// Hands in another stream.
+    pub fn replace_stream(&mut self, at: usize, stream: OwnedFd) {
+        if let Some(place) = self.streams.get_mut(at) {
+            *place = Stream::Given(stream);
+        }
+    }
+
     pub(crate) fn given_streams(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.streams.iter().filter_map(|stream| match stream {
             Stream::Given(fd) => Some(fd.as_fd()),
             _ => None,
         })
+    }
+
+    /// What the command's standard streams are where they are handed in, be it
+    /// our own.
+    pub(crate) fn kept_streams(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        kept_streams(&self.streams)
     }
 
     pub(crate) fn terminal_size(&self) -> Option<Winsize> {
@@ -555,22 +585,25 @@ fn choose_guarding(policy: &Resolved<Policy>, level: AuditLevel, guard: &Guard) 
 /// Whether a file of the host is handed in, whose mode is not the sandbox's to
 /// change.
 fn has_file_stream(streams: &[Stream; 3]) -> bool {
+    kept_streams(streams).any(|stream| {
+        rustix::fs::fstat(stream).is_ok_and(|status| {
+            rustix::fs::FileType::from_raw_mode(status.st_mode) == rustix::fs::FileType::RegularFile
+        })
+    })
+}
+
+fn kept_streams(streams: &[Stream; 3]) -> impl Iterator<Item = BorrowedFd<'_>> {
     let own = [
         rustix::stdio::stdin(),
         rustix::stdio::stdout(),
         rustix::stdio::stderr(),
     ];
-    let is_file = |fd: BorrowedFd<'_>| {
-        rustix::fs::fstat(fd).is_ok_and(|status| {
-            rustix::fs::FileType::from_raw_mode(status.st_mode) == rustix::fs::FileType::RegularFile
-        })
-    };
-    let given = |(stream, own): (&Stream, BorrowedFd<'_>)| match stream {
-        Stream::Keep => is_file(own),
-        Stream::Terminal => false,
-        Stream::Given(fd) => is_file(fd.as_fd()),
-    };
-    streams.iter().zip(own).any(given)
+    let kept = streams.iter().zip(own).map(|(stream, own)| match stream {
+        Stream::Keep => Some(own),
+        Stream::Terminal => None,
+        Stream::Given(fd) => Some(fd.as_fd()),
+    });
+    kept.flatten()
 }
 
 /// What tells of the proxies, where there are any; `is_hopeless` where nothing

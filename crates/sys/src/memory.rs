@@ -1,5 +1,10 @@
 //! Reading and writing the memory of another process, bounded.
+//!
+//! What a process may only write, or execute, the kernel reads all the same
+//! when it is passed to a call, as far as the processor tells no difference. So
+//! it is read here too, by another way.
 
+use rustix::fs::{Mode, OFlags};
 use rustix::process::Pid;
 
 use crate::{Errno, Result, check};
@@ -9,8 +14,7 @@ const PAGE: usize = 4096;
 /// Copies exactly `length` bytes from `address` of process `pid`.
 pub fn read_bytes(pid: Pid, address: u64, length: usize) -> Result<Vec<u8>> {
     let mut bytes = vec![0; length];
-    let copied = read_into(pid, address, &mut bytes)?;
-    if copied == length {
+    if read_some(pid, address, &mut bytes)? == length {
         Ok(bytes)
     } else {
         Err(Errno::FAULT)
@@ -120,6 +124,23 @@ pub fn write_bytes(pid: Pid, address: u64, bytes: &[u8]) -> Result<()> {
 }
 
 fn read_into(pid: Pid, address: u64, buffer: &mut [u8]) -> Result<usize> {
+    match read_readable(pid, address, buffer) {
+        Err(Errno::FAULT) => read_mapped(pid, address, buffer),
+        other => other,
+    }
+}
+
+/// What is mapped, with whatever rights.
+fn read_mapped(pid: Pid, address: u64, buffer: &mut [u8]) -> Result<usize> {
+    let path = format!("/proc/{}/mem", pid.as_raw_pid());
+    let memory = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+    memory
+        .and_then(|memory| rustix::io::pread(memory, buffer, address))
+        .map_err(|_| Errno::FAULT)
+}
+
+/// What the process may read.
+fn read_readable(pid: Pid, address: u64, buffer: &mut [u8]) -> Result<usize> {
     let local = libc::iovec {
         iov_base: buffer.as_mut_ptr().cast(),
         iov_len: buffer.len(),
@@ -219,6 +240,25 @@ mod tests {
             read_c_string_into(me(), end - 4, &mut buffer),
             Err(Errno::FAULT)
         );
+    }
+
+    #[test]
+    fn g7_memory_that_may_only_be_written_is_read_as_by_the_kernel() {
+        let page = page_before_nothing();
+        // SAFETY: the beginning of the mapped page.
+        unsafe { page.copy_from(c"path".as_ptr().cast(), 5) };
+        // SAFETY: the page is this test's own, and nobody reads it meanwhile.
+        let changed = unsafe { libc::mprotect(page.cast(), PAGE, libc::PROT_WRITE) };
+        assert_eq!(changed, 0);
+        let mut buffer = [0; 64];
+        let address = page as u64;
+        assert_eq!(read_readable(me(), address, &mut buffer), Err(Errno::FAULT));
+        assert_eq!(read_c_string(me(), address, 64).unwrap(), b"path");
+        assert_eq!(
+            read_c_string_into(me(), address, &mut buffer),
+            Ok(&b"path"[..])
+        );
+        assert_eq!(read_bytes(me(), address, 4).unwrap(), b"path");
     }
 
     #[test]

@@ -252,3 +252,69 @@ other.kill()";
         assert_eq!(outcome.expect_code(0).stdout, expected, "{level}");
     }
 }
+
+/// Storage by a request of the file system, past the call that is judged; the
+/// same list holds what makes names and snapshots on others.
+#[test]
+fn g4_requests_of_file_systems_are_as_unknown() {
+    const RESERVE: &str = "
+import fcntl, os, struct
+file = open(\"file\", \"w+\")
+try: fcntl.ioctl(file, 0x4030582a, struct.pack(\"hhqqII4I\", 0, 0, 0, 1 << 20, 0, 0, 0, 0, 0, 0))
+except OSError as error: print(error.strerror)
+else: print(os.fstat(file.fileno()).st_blocks > 0)";
+    let arena = Arena::new();
+    let script = format!("python3 -c '{RESERVE}'");
+    let outside = arena.outside(&script).expect_code(0);
+    assert_eq!(outside.stdout, "True\n");
+    for level in ["standard", "security"] {
+        let inside = arena.inside_with(&["--audit", level], &script);
+        let expected = "Inappropriate ioctl for device\n";
+        assert_eq!(inside.expect_code(0).stdout, expected, "{level}");
+    }
+}
+
+/// What programs ask of files, sockets, pipes and terminals, by number, and
+/// what they ask in vain.
+#[test]
+fn g11_requests_of_ordinary_programs_are_answered_as_outside() {
+    const ASK: &str = "
+import errno, fcntl, os, pty, socket
+def ask(of, *requests):
+    for request in requests:
+        try: answer = len(fcntl.ioctl(of, request, b\"\\0\" * 256))
+        except OSError as error: answer = errno.errorcode[error.errno]
+        print(hex(request), answer)
+file = open(\"file\", \"w+\")
+ask(file, 0x541b, 0x5421, 0x5451, 0x5450, 0x5460, 0x5401, 0x5413)
+ask(file, 2, 0x80086601, 0xc020660b, 0x80087601, 0x801c581f, 0x80111500, 0x81009431)
+ask(file, 0x40049409, 0x4020940d, 0xc0189436, 0x80081272, 0x1268, 0x801c6d02, 0x301)
+ask(os.open(\".\", os.O_RDONLY), 0x80086601, 0x801c581f, 0x541b)
+ask(os.pipe()[0], 0x541b, 0x5421)
+ask(socket.socket(), 0x541b, 0x8905, 0x8912, 0x8913, 0x8915)
+ask(pty.openpty()[1], 0x5401, 0x5413, 0x540f, 0x5429, 0x802c542a, 0x5430)
+ask(open(\"/dev/urandom\"), 0x80045200)
+ask(open(\"/proc/self/ns/net\"), 0xb703)";
+    let arena = Arena::new();
+    let script = format!("python3 -c '{ASK}'");
+    let outside = arena.outside(&script).expect_code(0).stdout;
+    assert_eq!(arena.inside(&script).expect_code(0).stdout, outside);
+    assert!(outside.contains("0x80086601 256"), "{outside}");
+}
+
+#[test]
+fn only_ordinary_personalities_can_be_taken() {
+    const TAKE: &str = "
+import ctypes, sys
+take = ctypes.CDLL(None).personality
+sys.exit(take(ctypes.c_ulong(int(sys.argv[1], 16))) < 0)";
+    let arena = Arena::new();
+    let take = |persona: &str| format!("python3 -c '{TAKE}' {persona}");
+    // No randomisation, everything executable, a page at 0, another system.
+    for persona in ["0x40000", "0x400000", "0x100000", "0x100040000", "2"] {
+        arena.refuses(&take(persona), Outside::Anyone);
+    }
+    for persona in ["0", "8", "0x20000", "0x20008", "0xffffffff"] {
+        arena.inside(&take(persona)).expect_code(0);
+    }
+}

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-use ringfence_testkit::{Folder, Outcome, Program, Started, wait_until};
+use ringfence_testkit::{Folder, Outcome, Program, Started, is_root, wait_until};
 
 use super::terminal::binary;
 use super::{inside, ringfence};
@@ -267,4 +267,56 @@ fn an_output_file_can_be_opened_by_name() {
     )
     .expect_code(0);
     assert_eq!(folder.read("out"), "words\n");
+}
+
+/// Opens each stream anew and writes to it.
+const REWRITE: &str = r#"
+import os, sys
+for stream in (0, 1):
+    for flags in (os.O_WRONLY | os.O_TRUNC, os.O_RDWR, os.O_WRONLY | os.O_CREAT):
+        try: os.pwrite(os.open("/proc/self/fd/%d" % stream, flags), b"evil", 0)
+        except OSError: pass
+    try: os.truncate("/proc/self/fd/%d" % stream, 0)
+    except OSError: pass
+print(sys.stdin.readline(), end="")
+"#;
+
+/// A stream is on the host's mount of a file, which the view has read-only: by
+/// its own path, and on another mount of the directory.
+#[test]
+fn g4_a_protected_file_that_is_a_stream_cannot_be_opened_anew_for_writing() {
+    let alias = "mkdir other; mount --bind . other; ";
+    for (before, path) in [("", ""), (alias, "other/"), ("", ".git/")] {
+        let folder = Folder::new();
+        folder.write("rewrite.py", REWRITE);
+        outside(&folder, "git init -q . && touch .git/.bashrc").expect_code(0);
+        let file = format!("{path}.bashrc").replace(".git/.bashrc", ".git/config");
+        let own = file.replace("other/", "");
+        folder.write(&own, "first\n");
+        let apart = |script: String| {
+            let user = if is_root() {
+                "-m"
+            } else {
+                "-mU --map-current-user"
+            };
+            let script = format!("unshare {user} --keep-caps sh -c '{before}{script}'");
+            outside(&folder, &script)
+        };
+        // Outside this works.
+        apart(format!("python3 rewrite.py < {file} > out")).expect_code(0);
+        assert!(folder.read(&own).is_empty(), "{file}");
+        folder.write(&own, "first\n");
+        apart(format!("\"$RF\" run -- python3 rewrite.py < {file} > out")).expect_code(0);
+        assert_eq!(
+            (folder.read(&own), folder.read("out")),
+            ("first\n".into(), "first\n".into())
+        );
+        // What the stream was opened for is its own.
+        apart(format!("\"$RF\" run -- python3 rewrite.py < out >> {file}")).expect_code(0);
+        let written = folder.read(&own);
+        assert!(
+            written.starts_with("first\n") && !written.contains("evil"),
+            "{file}: {written}"
+        );
+    }
 }

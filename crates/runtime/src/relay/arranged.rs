@@ -87,15 +87,22 @@ impl Arranged {
     }
 
     fn put_pipe(&mut self, at: usize) -> Result<(), Errno> {
+        self.inside[at] = Stream::Given(self.outside.put_pipe(at)?);
+        Ok(())
+    }
+}
+
+impl Outside {
+    /// A pipe in place of a stream: the command's end.
+    pub(crate) fn put_pipe(&mut self, at: usize) -> Result<OwnedFd, Errno> {
         let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let (theirs, ours) = if at == 0 {
             (reader, writer)
         } else {
             (writer, reader)
         };
-        self.inside[at] = Stream::Given(theirs);
-        self.outside.pipes[at] = Some(ours);
-        Ok(())
+        self.pipes[at] = Some(ours);
+        Ok(theirs)
     }
 }
 

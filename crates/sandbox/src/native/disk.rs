@@ -45,6 +45,15 @@ impl Account {
         Self(limited.map(|(limit, storage)| Box::new(Ledger::new(limit, storage))))
     }
 
+    /// Counts what is written to these, which were as they are here before
+    /// anything was.
+    pub(super) fn with_streams(mut self, streams: Vec<(OwnedFd, Stat)>) -> Self {
+        for (stream, before) in streams {
+            let _ = self.opened(&stream, Some(&before), Name::Given);
+        }
+        self
+    }
+
     /// Before a name is made anywhere.
     pub(super) fn admit_name(&mut self) -> Result<(), Errno> {
         self.ledger().map_or(Ok(()), Ledger::admit_name)

@@ -7,6 +7,8 @@
 //! together say about a call that reached the init. [`unjudged`] is added
 //! instead where no call reaches it.
 
+mod requests;
+
 use crate::guarding::Guarding;
 use ringfence_sys::Errno;
 use ringfence_sys::seccomp::{Action, Filter, Rule, Test};
@@ -49,9 +51,9 @@ const OPEN_TREE_ATTR: libc::c_long = 467;
 const FILE_SETATTR: libc::c_long = 469;
 /// The flag of `seccomp` that asks for a listener.
 const NEW_LISTENER: u32 = 1 << 3;
-/// `ioctl` requests that change a file's attributes.
-const FS_IOC_SETFLAGS: u32 = 0x4008_6602;
-const FS_IOC_FSSETXATTR: u32 = 0x401c_5820;
+/// Linux, Linux for 32 bits, both with the name of an older kernel, and the
+/// question which it is.
+const PERSONALITIES: &[u32] = &[0, 8, 0x2_0000, 0x2_0008, u32::MAX];
 
 /// Calls that change extended attributes, among them the access lists that a
 /// refused `chmod` could be replaced by. As if the file system had none.
@@ -134,7 +136,8 @@ const REFUSED_HERE: &[libc::c_long] = &[];
 
 /// The filter for everything inside.
 pub(super) fn hardening() -> Filter {
-    let mut rules = vec![ioctl(), socket(), socketpair(), clone(), unshare()];
+    let mut rules = vec![requests::inside(), personality()];
+    rules.extend([socket(), socketpair(), clone(), unshare()]);
     // Its flags are in memory, where they could change after the check; libc
     // falls back to `clone`, whose flags are in a register.
     rules.push(Rule::always(libc::SYS_clone3, NO_SUCH_CALL));
@@ -161,14 +164,16 @@ pub(super) fn hardening() -> Filter {
 }
 
 /// The same for an init that judges: it changes the modes of directories for
-/// the command, which does not inherit this.
+/// the command, which does not inherit this, and answers its calls.
 pub(super) fn of_init() -> Filter {
     let hardening = hardening();
     let rules = hardening.rules().iter().cloned();
-    let rules = rules.map(|rule| match mode_argument(rule.number()) {
-        Some(mode) => Rule::always(rule.number(), Action::Allow)
-            .when(&[any_bit(mode, SET_USER_ID)], NOT_PERMITTED),
-        None => rule,
+    let rules = rules.map(|rule| match (rule.number(), mode_argument(rule.number())) {
+        (libc::SYS_ioctl, _) => requests::of_init(),
+        (number, Some(mode)) => {
+            Rule::always(number, Action::Allow).when(&[any_bit(mode, SET_USER_ID)], NOT_PERMITTED)
+        }
+        (_, None) => rule,
     });
     Filter::new(rules.collect())
 }
@@ -194,18 +199,13 @@ pub(super) fn judged_hardening() -> Filter {
     Filter::new(rules.collect())
 }
 
-fn ioctl() -> Rule {
-    let request = |value: libc::Ioctl| Test::equals(1, low_half(value));
-    Rule::always(libc::SYS_ioctl, Action::Allow)
-        .when(&[request(libc::TIOCSTI)], NOT_PERMITTED)
-        .when(&[request(libc::TIOCLINUX)], NOT_PERMITTED)
-        .when(&[request(libc::TIOCCONS)], NOT_PERMITTED)
-        .when(&[Test::equals(1, FS_IOC_SETFLAGS)], NOT_PERMITTED)
-        .when(&[Test::equals(1, FS_IOC_FSSETXATTR)], NOT_PERMITTED)
-}
-
-fn low_half(value: libc::Ioctl) -> u32 {
-    u32::try_from(value & 0xffff_ffff).unwrap_or(u32::MAX)
+/// Those that Docker's default profile takes: others have no randomisation, or
+/// memory that can all be executed.
+fn personality() -> Rule {
+    PERSONALITIES.iter().fold(
+        Rule::always(libc::SYS_personality, NOT_PERMITTED),
+        |rule, persona| rule.when(&[Test::equals(0, *persona)], Action::Allow),
+    )
 }
 
 fn socket() -> Rule {

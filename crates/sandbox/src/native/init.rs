@@ -7,7 +7,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ringfence_sys::{self as sys, Channel, Errno, Pty, Received, Ring, SignalQueue};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, Stat};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
 
 use super::broker::{Broker, Networked, Roots};
@@ -108,6 +108,7 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
     let dropped = std::mem::take(&mut layers.dropped);
     // As it is before anything is written.
     let storage = limited_storage(plan, layers)?;
+    let streams = written_streams(plan)?;
     score.as_ref().map(OomScore::raise);
     // From then on it is its alone.
     let restore_score = || {
@@ -119,7 +120,7 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
     tell(supervisor, &Event::Started, master.as_slice()).during(Step::Channel)?;
     drop(pty);
     release_streams()?;
-    let account = Account::open(storage);
+    let account = Account::open(storage).with_streams(streams);
     // While the command is loaded.
     plan.sensitive().sort();
     let seen = (observer, plan.sensitive());
@@ -161,6 +162,23 @@ fn limited_storage(plan: &Plan, layers: LaidLayers) -> Result<Option<(u64, Stora
     };
     let storage = Storage::open().during(Step::Scratch)?;
     Ok(Some((limit, storage.with_layers(layers.private_devices))))
+}
+
+/// Standard streams that the command can write to, as they are before that,
+/// where storage is limited.
+fn written_streams(plan: &Plan) -> Result<Vec<(OwnedFd, Stat)>, Failure> {
+    if plan.limits().watch.disk.is_none() {
+        return Ok(Vec::new());
+    }
+    let look = |stream: BorrowedFd<'_>| {
+        let is_written = rustix::fs::fcntl_getfl(stream)? & OFlags::ACCMODE != OFlags::RDONLY;
+        let status = rustix::fs::fstat(stream)?;
+        let copy = rustix::io::fcntl_dupfd_cloexec(stream, 3)?;
+        Ok(is_written.then_some((copy, status)))
+    };
+    let looked: Result<Vec<_>, Errno> = plan.kept_streams().map(look).collect();
+    let looked = looked.during(Step::Scratch)?;
+    Ok(looked.into_iter().flatten().collect())
 }
 
 /// For this process and everything that it starts.

@@ -317,7 +317,9 @@ impl<'a> Life<'a> {
         }
         self.report_new_refusals();
         self.desk.disk_mut().close();
-        for hit in self.desk.disk_mut().take_hits() {
+        let mut hits = self.desk.disk_mut().take_hits();
+        hits.extend(self.watchdog.last_hits());
+        for hit in hits {
             self.report_hit(&hit);
         }
         let mut usage = self.watchdog.usage();

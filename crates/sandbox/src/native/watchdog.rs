@@ -6,6 +6,8 @@
 //! much is left. Memory that looks like too much is counted a second time, page
 //! by page, before anything is killed for it. Memory in files without a name is
 //! looked for when the machine has more shared memory than can be explained.
+//! What cannot be looked at is not gone: descriptors are kept for looking, and
+//! where many looks in a row could not see everything, the run is ended.
 
 mod census;
 mod machine;
@@ -13,10 +15,12 @@ mod mappings;
 mod nameless;
 mod numbers;
 mod processor;
+mod reserve;
 mod segments;
 mod stored;
 mod tasks;
 
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use ringfence_sys::{self as sys, Errno};
@@ -24,6 +28,7 @@ use ringfence_sys::{self as sys, Errno};
 use self::census::{Census, Count, Precision};
 use self::nameless::Progress;
 use self::processor::ProcessorTime;
+use self::reserve::Reserve;
 use self::stored::Stored;
 use self::tasks::{Glance, Tasks};
 use crate::limits::{LimitHit, LimitName, Usage, WatchPlan};
@@ -46,6 +51,9 @@ const REST: u32 = 4;
 /// The same for counts that are made only to make sure that it is not too much.
 const REST_AFTER_DOUBT: u32 = 20;
 const LEAST_REST_AFTER_DOUBT: Duration = Duration::from_millis(200);
+
+/// So many looks in a row that could not see everything are too many.
+const MOST_BLIND: u32 = 100;
 
 /// How soon so much can be used up at such a rate per second.
 pub(super) fn pace(left: u64, rate: u64) -> Duration {
@@ -73,15 +81,19 @@ pub(super) struct Watchdog {
     /// When the next count may be made only to make sure.
     may_doubt: Instant,
     told: Vec<LimitName>,
+    reserve: Rc<Reserve>,
+    /// How many looks in a row could not see everything.
+    blind: u32,
 }
 
 impl Watchdog {
     /// A watchdog for what the plan says; to be made before anything is run.
     pub(super) fn new(plan: WatchPlan) -> Result<Self, Errno> {
         let now = Instant::now();
+        let reserve = Rc::new(Reserve::new()?);
         let mut watchdog = Self {
             plan,
-            stored: plan.memory.map(|_| Stored::open()).transpose()?,
+            stored: plan.memory.map(|_| Stored::open(&reserve)).transpose()?,
             tasks: plan.pids.map(Tasks::new),
             cores: plan.cpu_time.map_or(1, |_| cores()),
             census: None,
@@ -94,6 +106,8 @@ impl Watchdog {
             doubted: 0,
             may_doubt: now,
             told: Vec::new(),
+            reserve,
+            blind: 0,
         };
         watchdog.next_look = now + watchdog.interval(0, Duration::ZERO);
         Ok(watchdog)
@@ -126,7 +140,7 @@ impl Watchdog {
     /// at that moment is still there to be seen.
     pub(super) fn glance(&mut self) -> Option<LimitHit> {
         self.counted_tasks()?;
-        let glance = self.tasks.as_mut()?.glance(Instant::now());
+        let glance = self.tasks.as_mut()?.glance(Instant::now(), &self.reserve);
         if glance == Glance::Crowd && self.census.is_none() {
             self.next_look = self.next_look.min(self.last_slice + self.cost * REST);
         }
@@ -155,13 +169,13 @@ impl Watchdog {
 
     fn go_on(&mut self, now: Instant, slice: Duration) -> Vec<LimitHit> {
         let Some(mut census) = self.census.take().or_else(|| self.begin(Precision::Quick)) else {
-            self.next_look = now + LONGEST;
-            return Vec::new();
+            self.next_look = now + SHORTEST;
+            return Vec::from_iter(self.note_blind(true));
         };
         let is_over = census.go_on(now + slice);
         self.cost += now.elapsed();
         if is_over {
-            self.conclude(&census.count())
+            self.conclude(census.count())
         } else {
             self.census = Some(census);
             self.next_look = Instant::now() + BETWEEN_SLICES;
@@ -191,14 +205,30 @@ impl Watchdog {
         let census = match precision {
             Precision::Detailed => {
                 let known = self.stored.as_ref().map(Stored::known).unwrap_or_default();
-                Census::begin_detailed(&self.plan, known)
+                Census::begin_detailed(&self.plan, known, &self.reserve)
             }
-            _ => Census::begin(&self.plan, precision),
+            _ => Census::begin(&self.plan, precision, &self.reserve),
         };
         census.ok()
     }
 
-    fn conclude(&mut self, count: &Count) -> Vec<LimitHit> {
+    /// Whoever cannot be watched for long is ended, by a limit that is watched.
+    fn note_blind(&mut self, is_blind: bool) -> Option<LimitHit> {
+        self.blind = if is_blind { self.blind + 1 } else { 0 };
+        if self.blind < MOST_BLIND {
+            return None;
+        }
+        let memory = self.plan.memory.map(|_| LimitName::Memory);
+        let limit = memory.or(self.plan.cpu_time.map(|_| LimitName::CpuTime))?;
+        let evidence = "processes could not be looked at".to_owned();
+        self.hit_once(limit, evidence, true)
+    }
+
+    fn conclude(&mut self, mut count: Count) -> Vec<LimitHit> {
+        let blind = self.note_blind(!count.is_whole());
+        let times = std::mem::take(&mut count.times);
+        count.times = self.processor.with_unseen(times, &count.unseen);
+        let count = &count;
         let stored = self.stored.as_mut().map_or(0, Stored::bytes);
         let memory = count.memory_with(stored);
         let processor = self.processor_time(count);
@@ -210,14 +240,14 @@ impl Watchdog {
         let memory_hit = if is_again {
             None
         } else {
-            self.rest(memory, processor, count.precision);
+            self.rest(memory, processor, count);
             self.look_for_more(count, stored);
             self.memory_hit(memory, count.processes)
         };
         let found = others.into_iter().chain([memory_hit]).flatten();
-        found
-            .filter_map(|(limit, evidence, ends)| self.hit_once(limit, evidence, ends))
-            .collect()
+        let found =
+            found.filter_map(|(limit, evidence, ends)| self.hit_once(limit, evidence, ends));
+        found.chain(blind).collect()
     }
 
     fn look_for_more(&mut self, count: &Count, stored: u64) {
@@ -295,11 +325,15 @@ impl Watchdog {
         })
     }
 
-    fn rest(&mut self, memory: u64, processor: Duration, precision: Precision) {
+    fn rest(&mut self, memory: u64, processor: Duration, count: &Count) {
         let now = Instant::now();
-        let interval = self.interval(memory, processor).max(self.cost * REST);
-        self.next_look = now + interval;
-        if precision != Precision::Quick {
+        let interval = if count.is_whole() {
+            self.interval(memory, processor)
+        } else {
+            SHORTEST
+        };
+        self.next_look = now + interval.max(self.cost * REST);
+        if count.precision != Precision::Quick {
             self.may_doubt = now + (self.cost * REST_AFTER_DOUBT).max(LEAST_REST_AFTER_DOUBT);
         }
     }
@@ -325,6 +359,14 @@ impl Watchdog {
         self.peak.cpu_time = plan.cpu_time.and(Some(processor));
     }
 
+    /// What was passed without being told, once everything is over and reaped.
+    pub(super) fn last_hits(&mut self) -> Vec<LimitHit> {
+        let passed = passed(&self.plan, &self.usage()).into_iter();
+        passed
+            .filter_map(|(limit, evidence)| self.hit_once(limit, evidence, false))
+            .collect()
+    }
+
     /// What was used in all, once everything is over and reaped.
     pub(super) fn usage(&self) -> Usage {
         let Usage { memory, .. } = self.peak;
@@ -340,6 +382,20 @@ impl Watchdog {
             ..Usage::default()
         }
     }
+}
+
+/// What a usage in all has passed that no look has met in time: it ended nothing.
+fn passed(plan: &WatchPlan, usage: &Usage) -> Vec<(LimitName, String)> {
+    let memory = plan.memory.zip(usage.memory);
+    let memory = memory.filter(|(limit, used)| used > limit);
+    let memory = memory.map(|(_, used)| (LimitName::Memory, format!("{used} bytes at the peak")));
+    let cpu_time = plan.cpu_time.zip(usage.cpu_time);
+    let cpu_time = cpu_time.filter(|(limit, used)| used >= limit);
+    let cpu_time = cpu_time.map(|(_, used)| {
+        let evidence = format!("{} ms of CPU time in all", used.as_millis());
+        (LimitName::CpuTime, evidence)
+    });
+    memory.into_iter().chain(cpu_time).collect()
 }
 
 /// How many processes can run at once.
@@ -396,12 +452,11 @@ mod tests {
 
     fn run_to_end(dog: &mut Watchdog) -> Vec<LimitHit> {
         dog.next_look = Instant::now();
-        loop {
-            let hits = dog.look();
-            if dog.census.is_none() {
-                return hits;
-            }
+        let mut hits = dog.look();
+        while dog.census.is_some() {
+            hits.extend(dog.look());
         }
+        hits
     }
 
     #[test]
@@ -431,5 +486,54 @@ mod tests {
         });
         assert_eq!(run_to_end(&mut dog), []);
         assert!(dog.usage().pids > Some(1));
+    }
+
+    #[test]
+    fn g9_what_was_passed_unseen_is_told_at_the_end() {
+        let plan = WatchPlan {
+            memory: Some(100),
+            cpu_time: Some(Duration::from_secs(2)),
+            ..WatchPlan::default()
+        };
+        let told = |memory, seconds| {
+            let usage = Usage {
+                memory: Some(memory),
+                cpu_time: Some(Duration::from_secs(seconds)),
+                ..Usage::default()
+            };
+            let passed = passed(&plan, &usage).into_iter();
+            passed.map(|(limit, _)| limit).collect::<Vec<_>>()
+        };
+        assert_eq!(told(100, 1), []);
+        assert_eq!(told(101, 1), [LimitName::Memory]);
+        assert_eq!(told(1, 12), [LimitName::CpuTime]);
+        assert_eq!(passed(&WatchPlan::default(), &Usage::default()), []);
+    }
+
+    #[test]
+    fn g9_a_peak_is_told_once_and_ended_nothing() {
+        let mut dog = watchdog(WatchPlan {
+            memory: Some(1),
+            ..WatchPlan::default()
+        });
+        dog.peak.memory = Some(2);
+        let hits = dog.last_hits();
+        assert!(hits.len() == 1 && !hits[0].ends, "{hits:?}");
+        assert_eq!(dog.last_hits(), []);
+    }
+
+    #[test]
+    fn g9_whoever_cannot_be_looked_at_for_long_is_ended() {
+        let mut dog = watchdog(WatchPlan {
+            memory: Some(1 << 60),
+            ..WatchPlan::default()
+        });
+        for _ in 1..MOST_BLIND {
+            assert_eq!(dog.note_blind(true), None);
+        }
+        assert_eq!(dog.note_blind(false), None);
+        let hits = (0..MOST_BLIND).filter_map(|_| dog.note_blind(true));
+        let hits: Vec<LimitHit> = hits.collect();
+        assert!(hits.len() == 1 && hits[0].ends, "{hits:?}");
     }
 }

@@ -49,6 +49,45 @@ fn g7_what_a_search_does_not_find_is_no_start() {
     assert!(found, "{started:?}");
 }
 
+/// Puts a path where the processor reads and the kernel says that it may only
+/// be written, and starts it, or makes a file by it.
+#[cfg(target_arch = "x86_64")]
+const WRITE_ONLY: &str = "
+import ctypes, sys
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+page = libc.mmap(None, 4096, 3, 0x22, -1, 0)
+path = sys.argv[2].encode() + b\"\\0\"
+ctypes.memmove(page, path, len(path))
+page = ctypes.c_void_p(page)
+libc.mprotect(page, 4096, 2)
+if sys.argv[1] == \"make\": sys.exit(libc.open(page, 0o101, 0o644) < 0)
+libc.execve(page, (ctypes.c_char_p * 2)(b\"word\", None), None)
+sys.exit(9)";
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn g7_g11_a_path_in_memory_that_may_only_be_written_is_read() {
+    let ledger = Ledger::new();
+    for level in ["off", "standard", "security", "all"] {
+        let script = format!(
+            "cp /bin/true copy; p() {{ python3 -c '{WRITE_ONLY}' \"$@\"; }}; \
+            p make made && p start ./copy"
+        );
+        ledger.arena.outside(&script).expect_code(0);
+        ledger.arena.outside("rm made").expect_code(0);
+        let recorded = ledger.run(&["--audit", level], &script).expect_code(0);
+        assert!(ledger.arena.folder.has("made"), "{level}");
+        let started = started(&recorded);
+        let is_told = started.contains(&ledger.path("copy"));
+        assert!(level == "off" || is_told, "{level}: {started:?}");
+        assert!(
+            !started.iter().any(|path| path == "(unreadable)"),
+            "{level}"
+        );
+    }
+}
+
 /// Calls with odd arguments, none of which may end the init.
 const ODD: &str = "
 import ctypes, errno

@@ -139,3 +139,16 @@ fn the_story_of_a_run_that_took_too_much_memory_says_so() {
         assert!(told.contains(part), "no {part} in\n{told}");
     }
 }
+
+#[test]
+fn g7_names_made_by_bind_and_undone_by_the_sweep_are_in_the_story() {
+    let ledger = Ledger::new();
+    let script = "./attack bind socket; mkdir -p a && echo > .bashrc";
+    ledger.run(&["--guard", "sweep"], script).expect_code(0);
+    let told = ledger.audit(&["show"]).expect_code(0).stdout;
+    let (changed, refused) = told.split_once("Refused").expect("what was refused");
+    assert!(changed.contains(&ledger.path("socket")), "{told}");
+    assert!(refused.contains(&ledger.path(".bashrc")), "{told}");
+    assert!(refused.contains("quarantine"), "{told}");
+    ledger.audit(&["verify"]).expect_code(0);
+}

@@ -190,3 +190,21 @@ fn g9_space_that_is_only_reserved_is_refused_at_once() {
     }
     Ground::new().passes(&FLAGS, "./load reserved f 60 && ./load reserved /tmp/f 60");
 }
+
+/// What a shell has redirected to a file, whoever opened it.
+#[test]
+fn g9_a_standard_stream_that_is_a_file_counts() {
+    let ground = Ground::new();
+    let ringfence = super::ringfence().path().display().to_string();
+    let run = |more: &str, stream: &str| {
+        let flags = "--disk 32MiB --time 60s";
+        let script = format!("{ringfence} run {flags} -- sh -c 'head -c {more} /dev/zero {stream}");
+        ringfence_testkit::sh(&script, ground.folder.path())
+    };
+    run("16M", "' > out").expect_code(0);
+    // What was there before does not count.
+    run("24M", "' >> out").expect_code(0);
+    for stream in ["; sleep 100' >> out", ">&2; sleep 100' 2>> out >&-"] {
+        run("64M", stream).expect_code(137);
+    }
+}

@@ -12,14 +12,13 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::net::SocketAddrUnix;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
 
+use super::links::Links;
 use crate::view::FileId;
 
 /// `AT_FDCWD` as it stands in a register.
 pub(super) const CURRENT_FOLDER: u64 = libc::AT_FDCWD.cast_unsigned() as u64;
 
 const LONGEST_PATH: usize = libc::PATH_MAX as usize;
-/// How many links in a row are followed, as in the kernel.
-const MOST_LINKS: usize = 40;
 
 /// The calling thread.
 pub(super) struct Caller<'a> {
@@ -35,6 +34,8 @@ pub(super) struct Spot {
     path: PathBuf,
     /// As the caller wrote it, from where it started.
     written: PathBuf,
+    /// How many more links its resolution may follow.
+    links: Links,
 }
 
 /// Where a path leads when it may also be an open file of the caller.
@@ -196,7 +197,8 @@ impl<'a> Caller<'a> {
             return Err(Errno::ACCESS);
         }
         let base = self.base_for(CURRENT_FOLDER, path)?;
-        let spot = Spot::below(rustix::io::fcntl_dupfd_cloexec(&base, 0)?, path)?;
+        let own = rustix::io::fcntl_dupfd_cloexec(&base, 0)?;
+        let spot = Spot::below(own, path, Links::default())?;
         Ok(Binding {
             base,
             address: SocketAddrUnix::new(path)?,
@@ -206,6 +208,10 @@ impl<'a> Caller<'a> {
 
     /// As [`Self::spot`], but also for names of the caller's own open files.
     pub(super) fn lead(&self, descriptor: u64, path: &OsStr) -> Result<Lead, Errno> {
+        self.lead_with(descriptor, path, Links::default())
+    }
+
+    fn lead_with(&self, descriptor: u64, path: &OsStr, links: Links) -> Result<Lead, Errno> {
         if path.is_empty() {
             return Err(Errno::NOENT);
         }
@@ -215,31 +221,31 @@ impl<'a> Caller<'a> {
                 return Ok(Lead::Descriptor(number));
             }
             Some(OwnFile::Descriptor(number, rest)) => {
-                return Spot::below(self.open_place(number)?, rest).map(Lead::Spot);
+                return Spot::below(self.open_place(number)?, rest, links).map(Lead::Spot);
             }
             None => {}
         }
-        Spot::below(self.base_for(descriptor, path)?, path).map(Lead::Spot)
+        Spot::below(self.base_for(descriptor, path)?, path, links).map(Lead::Spot)
     }
 
     /// Follows links at the end of `spot` until there is none.
     pub(super) fn follow(&self, mut spot: Spot) -> Result<Lead, Errno> {
-        for _ in 0..MOST_LINKS {
+        loop {
             let Some(target) = spot.link_target()? else {
                 return Ok(Lead::Spot(spot));
             };
+            spot.links.follow()?;
             let next = match own_file(&target) {
                 None if !target.as_bytes().starts_with(b"/") => {
-                    Lead::Spot(Spot::below(spot.folder, &target)?)
+                    Lead::Spot(Spot::below(spot.folder, &target, spot.links)?)
                 }
-                _ => self.lead(CURRENT_FOLDER, &target)?,
+                _ => self.lead_with(CURRENT_FOLDER, &target, spot.links)?,
             };
             match next {
                 Lead::Spot(found) => spot = found,
                 other => return Ok(other),
             }
         }
-        Err(Errno::LOOP)
     }
 }
 
@@ -273,7 +279,7 @@ impl Binding {
 
 impl Spot {
     /// Resolves all of `path` but its last component, from `base`.
-    fn below(base: OwnedFd, path: &OsStr) -> Result<Self, Errno> {
+    fn below(base: OwnedFd, path: &OsStr, mut links: Links) -> Result<Self, Errno> {
         let trimmed = trim_slashes(path.as_bytes());
         let (folder, name) = match trimmed.iter().rposition(|byte| *byte == b'/') {
             Some(0) => (&b"/"[..], &trimmed[1..]),
@@ -288,22 +294,9 @@ impl Spot {
             return Err(Errno::NAMETOOLONG);
         }
         let written = path_of(&base)?.join(OsStr::from_bytes(trimmed));
-        let folder = rustix::fs::openat2(
-            base,
-            OsStr::from_bytes(folder),
-            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-            Mode::empty(),
-            // A link to an open file would be read as one of ours.
-            ResolveFlags::NO_MAGICLINKS,
-        )
-        .map_err(|errno| {
-            if errno == Errno::LOOP {
-                Errno::ACCESS
-            } else {
-                errno
-            }
-        })?;
-        Self::new(folder, OsStr::from_bytes(name), written)
+        let folder = links.folder(base, folder)?;
+        let spot = Self::new(folder, OsStr::from_bytes(name), written)?;
+        Ok(Self { links, ..spot })
     }
 
     fn new(folder: OwnedFd, name: &OsStr, written: PathBuf) -> Result<Self, Errno> {
@@ -317,6 +310,7 @@ impl Spot {
             name: name.to_owned(),
             path,
             written,
+            links: Links::default(),
         })
     }
 
@@ -507,16 +501,24 @@ mod tests {
     fn a_spot_needs_a_name() {
         let here = || rustix::fs::open(".", OFlags::PATH, Mode::empty()).unwrap();
         for path in [".", "..", "a/..", "/", "///"] {
-            assert!(Spot::below(here(), OsStr::new(path)).is_err(), "{path}");
+            assert!(
+                Spot::below(here(), OsStr::new(path), Links::default()).is_err(),
+                "{path}"
+            );
         }
-        assert_eq!(Spot::below(here(), OsStr::new("x//")).unwrap().name, "x");
+        assert_eq!(
+            Spot::below(here(), OsStr::new("x//"), Links::default())
+                .unwrap()
+                .name,
+            "x"
+        );
     }
 
     #[test]
     fn spots_in_proc_are_refused() {
         let root = rustix::fs::open("/", OFlags::PATH, Mode::empty()).unwrap();
         assert_eq!(
-            Spot::below(root, OsStr::new("/proc/1/mem")).unwrap_err(),
+            Spot::below(root, OsStr::new("/proc/1/mem"), Links::default()).unwrap_err(),
             Errno::ACCESS
         );
     }

@@ -17,6 +17,7 @@ mod configuration;
 mod dialled;
 mod images;
 mod limits;
+mod links;
 mod names;
 mod networked;
 mod open;
@@ -29,12 +30,14 @@ mod repository;
 mod roots;
 mod seen;
 mod socket;
+mod turn;
 mod worker;
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use ringfence_policy::AuditLevel;
 use ringfence_sys::seccomp::{Answer, Listener, Notification};
@@ -51,6 +54,7 @@ pub(super) use self::programs::started;
 use self::quick::Quick;
 pub(super) use self::roots::Roots;
 use self::seen::{Record, Subject};
+use self::turn::Turn;
 use self::worker::Workers;
 use super::disk::Account;
 use super::filters::{Rules, Verdict, Watch};
@@ -219,22 +223,23 @@ impl Broker<'_> {
     }
 
     /// Serves a waiting call, and more of them if several callers are at it,
-    /// but not for ever. A single caller makes its next call only after this
+    /// but only for a turn: limits, orders and children are looked at in between,
+    /// whatever waits. A single caller makes its next call only after this
     /// answer, so looking for that at once would be in vain.
     pub(super) fn serve_waiting(&mut self) {
-        const MOST_IN_A_ROW: usize = 128;
         const LOOK_EVERY: u8 = 16;
+        let mut turn = Turn::begin(Instant::now());
         self.serve();
         self.unlooked = self.unlooked.wrapping_add(1) % LOOK_EVERY;
         if !self.is_crowded && self.unlooked != 0 {
             return;
         }
         self.is_crowded = false;
-        for _ in 0..MOST_IN_A_ROW {
-            if !self.has_waiting() {
+        while self.has_waiting() {
+            self.is_crowded = true;
+            if !turn.goes_on(Instant::now()) {
                 break;
             }
-            self.is_crowded = true;
             self.serve();
         }
     }
@@ -287,9 +292,19 @@ impl Broker<'_> {
             let _ = self.listener.answer(call, Answer::Fail(errno));
             return;
         }
-        if self.record(call, seen::going_on(&caller, self.sensitive)) {
-            let _ = self.listener.answer(call, Answer::Continue);
-        }
+        let answer = match seen::going_on(&caller, self.sensitive) {
+            Ok(record) => {
+                if !self.record(call, record) {
+                    return;
+                }
+                Answer::Continue
+            }
+            Err(errno) => {
+                self.observer.count(call.number);
+                Answer::Fail(errno)
+            }
+        };
+        let _ = self.listener.answer(call, answer);
     }
 
     /// False when it could not be recorded; then everything ends.

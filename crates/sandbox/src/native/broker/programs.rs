@@ -20,7 +20,7 @@ use crate::sensitive::{as_path, without_dots};
 /// The most words of a program's arguments, and bytes of all together.
 const MOST_WORDS: usize = 64;
 const MOST_OF_WORDS: usize = 4096;
-/// Stands for the path of a program that could not be read.
+/// Stands for the path of a program that runs and that nobody may look at.
 pub(super) const UNREADABLE: &str = "(unreadable)";
 
 /// Why a program cannot be started that is not there, as a search through
@@ -76,17 +76,21 @@ fn is_absent(errno: Errno) -> bool {
     matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::ACCESS)
 }
 
-/// A program that is started, whatever can be read of it.
-pub(super) fn program(caller: &Caller<'_>, at: (u64, u64), argv: u64, flags: u64) -> Record {
+/// A program that is started. One whose path cannot be read is not: the kernel
+/// might be able to, a moment later.
+pub(super) fn program(
+    caller: &Caller<'_>,
+    at: (u64, u64),
+    argv: u64,
+    flags: u64,
+) -> Result<Record, Errno> {
     let mut buffer = [0; LONGEST_PATH];
-    let paths = match sys::read_c_string_into(caller.thread(), at.1, &mut buffer) {
-        Ok(path) => program_paths(caller, at.0, path, flags),
-        Err(_) => vec![UNREADABLE.to_owned()],
-    };
+    let path = sys::read_c_string_into(caller.thread(), at.1, &mut buffer)?;
+    let paths = program_paths(caller, at.0, path, flags);
     let mut record = Record::once(caller.call(), Action::Exec, paths);
     record.observation.argv = words(caller, argv);
     record.repeat = Repeat::Told;
-    record
+    Ok(record)
 }
 
 /// The calling process, as it is about to become the command: as if its call had

@@ -182,22 +182,28 @@ pub(super) fn refused(caller: &Caller<'_>, errno: Errno) -> Option<Record> {
     caller.confirm().is_ok().then_some(record)
 }
 
-/// What is recorded of a call that goes on, if it is more than a count.
-pub(super) fn going_on(caller: &Caller<'_>, sensitive: &SensitivePlaces) -> Option<Record> {
+/// What is recorded of a call that goes on, if it is more than a count. One that
+/// shows nothing of what it is about does not go on.
+pub(super) fn going_on(
+    caller: &Caller<'_>,
+    sensitive: &SensitivePlaces,
+) -> Result<Option<Record>, Errno> {
     let call = caller.call();
     let [one, two, three, _, five, _] = call.arguments;
     let record = match call.number {
-        libc::SYS_execve => Some(program(caller, (CURRENT_FOLDER, one), two, 0)),
-        libc::SYS_execveat => Some(program(caller, (one, two), three, five)),
-        libc::SYS_openat => look(caller, (one, two), sensitive),
+        libc::SYS_execve => Some(program(caller, (CURRENT_FOLDER, one), two, 0)?),
+        libc::SYS_execveat => Some(program(caller, (one, two), three, five)?),
+        libc::SYS_openat => look(caller, (one, two), sensitive)?,
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_open => look(caller, (CURRENT_FOLDER, one), sensitive),
-        libc::SYS_chdir => look(caller, (CURRENT_FOLDER, one), sensitive),
+        libc::SYS_open => look(caller, (CURRENT_FOLDER, one), sensitive)?,
+        libc::SYS_chdir => look(caller, (CURRENT_FOLDER, one), sensitive)?,
         libc::SYS_kill | libc::SYS_tkill | libc::SYS_rt_sigqueueinfo => {
             signal(call, as_descriptor(one), two)
         }
         libc::SYS_tgkill | libc::SYS_rt_tgsigqueueinfo => signal(call, as_descriptor(two), three),
-        libc::SYS_pidfd_send_signal => signal(call, target_of(caller, one)?, two),
+        libc::SYS_pidfd_send_signal => {
+            target_of(caller, one).and_then(|target| signal(call, target, two))
+        }
         libc::SYS_ptrace => trace(call),
         libc::SYS_process_vm_readv | libc::SYS_process_vm_writev => other_process(caller),
         number => match observe::about(number) {
@@ -208,17 +214,30 @@ pub(super) fn going_on(caller: &Caller<'_>, sensitive: &SensitivePlaces) -> Opti
         },
     };
     // What was read was the caller's only if it still waits.
-    record.filter(|_| caller.confirm().is_ok())
+    Ok(record.filter(|_| caller.confirm().is_ok()))
 }
 
 /// A look at a hidden place. Most paths cost no more than being read.
-fn look(caller: &Caller<'_>, at: (u64, u64), sensitive: &SensitivePlaces) -> Option<Record> {
+fn look(
+    caller: &Caller<'_>,
+    at: (u64, u64),
+    sensitive: &SensitivePlaces,
+) -> Result<Option<Record>, Errno> {
     let mut buffer = [0; LONGEST_PATH];
-    let path = sys::read_c_string_into(caller.thread(), at.1, &mut buffer).ok()?;
+    let path = sys::read_c_string_into(caller.thread(), at.1, &mut buffer)?;
     if !sensitive.may_be_named_by(path) {
-        return None;
+        return Ok(None);
     }
-    let whole = whole_path(caller, at.0, path)?;
+    Ok(look_by(caller, at.0, path, sensitive))
+}
+
+fn look_by(
+    caller: &Caller<'_>,
+    base: u64,
+    path: &[u8],
+    sensitive: &SensitivePlaces,
+) -> Option<Record> {
+    let whole = whole_path(caller, base, path)?;
     let found = [Some(whole.clone()), real_path(&whole)]
         .into_iter()
         .flatten()

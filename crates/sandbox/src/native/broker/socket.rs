@@ -222,6 +222,8 @@ impl Broker<'_> {
             other => other?,
         };
         let spot = &binding.spot;
+        // What is recorded is the name that is made, not how it was written.
+        self.subject.clear();
         self.judge(Operation::Bind, spot)?;
         self.disk.admit_name()?;
         binding.bind(socket, caller.umask()?)?;

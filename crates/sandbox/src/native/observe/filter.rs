@@ -223,11 +223,11 @@ fn security() -> Filter {
     Filter::new(rules)
 }
 
-/// What the kernel would refuse is sent to the init. A call that is not there
-/// at all, so that another is used, tells nothing.
+/// What the kernel would refuse is sent to the init. A call or a request that is
+/// not there at all, so that another is used, tells nothing.
 fn to_init(action: Action) -> Action {
     match action {
-        Action::Fail(errno) if errno != libc::ENOSYS => Action::Notify,
+        Action::Fail(errno) if ![libc::ENOSYS, libc::ENOTTY].contains(&errno) => Action::Notify,
         other => other,
     }
 }

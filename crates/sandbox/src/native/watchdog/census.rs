@@ -1,14 +1,17 @@
 //! One walk over the processes of the sandbox.
 
+use std::collections::HashSet;
 use std::path::Path;
+use std::rc::Rc;
 use std::time::Instant;
 
 use ringfence_sys::Errno;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::OFlags;
 
 use super::mappings::{Known, Mappings};
 use super::numbers::Numbers;
 use super::processor::{Stamp, Times};
+use super::reserve::{Reserve, is_gone};
 use crate::limits::WatchPlan;
 
 /// More than any of the files read here has, but for a hostile name in one.
@@ -46,6 +49,10 @@ pub(super) struct Count {
     pub(super) tasks: u64,
     /// The CPU time of each process.
     pub(super) times: Times,
+    /// Those that are there and could not be looked at.
+    pub(super) unseen: HashSet<u32>,
+    /// Whether there may be more than could be listed.
+    is_cut: bool,
 }
 
 impl Count {
@@ -71,6 +78,11 @@ impl Count {
         }
     }
 
+    /// Whether everything was looked at.
+    pub(super) fn is_whole(&self) -> bool {
+        self.unseen.is_empty() && !self.is_cut
+    }
+
     /// What is shared and mapped, as far as it is known.
     pub(super) fn shared(&self) -> u64 {
         self.shared
@@ -79,6 +91,7 @@ impl Count {
 
 /// A walk under way.
 pub(super) struct Census {
+    reserve: Rc<Reserve>,
     processes: Numbers,
     /// The process whose mappings are being read.
     mappings: Option<Mappings>,
@@ -97,9 +110,14 @@ struct Wants {
 }
 
 impl Census {
-    pub(super) fn begin(plan: &WatchPlan, precision: Precision) -> Result<Self, Errno> {
+    pub(super) fn begin(
+        plan: &WatchPlan,
+        precision: Precision,
+        reserve: &Rc<Reserve>,
+    ) -> Result<Self, Errno> {
         Ok(Self {
-            processes: Numbers::of_processes()?,
+            reserve: Rc::clone(reserve),
+            processes: Numbers::of_processes(reserve)?,
             mappings: None,
             known: Known::default(),
             mappings_left: MOST_MAPPINGS,
@@ -117,13 +135,19 @@ impl Census {
                 processes: 0,
                 tasks: 0,
                 times: Times::new(),
+                unseen: HashSet::new(),
+                is_cut: false,
             },
         })
     }
 
     /// The same in every detail, where so much is counted elsewhere.
-    pub(super) fn begin_detailed(plan: &WatchPlan, known: Known) -> Result<Self, Errno> {
-        let mut census = Self::begin(plan, Precision::Detailed)?;
+    pub(super) fn begin_detailed(
+        plan: &WatchPlan,
+        known: Known,
+        reserve: &Rc<Reserve>,
+    ) -> Result<Self, Errno> {
+        let mut census = Self::begin(plan, Precision::Detailed, reserve)?;
         census.known = known;
         census.count.apart = Some(0);
         Ok(census)
@@ -180,25 +204,25 @@ impl Census {
                 .is_some_and(|limit| self.count.memory_with(0) > limit)
     }
 
-    pub(super) fn count(self) -> Count {
+    pub(super) fn count(mut self) -> Count {
+        self.count.is_cut = self.processes.is_cut();
         self.count
     }
 
-    /// A process that ends meanwhile has nothing any more.
     fn add(&mut self, process: u32) {
         let mut tasks = 1;
         if self.wants.memory
-            && let Ok(text) = read(process, "status")
+            && let Some(text) = self.read(process, "status")
         {
             let status = Status::parse(&text);
             tasks = status.tasks.max(1);
             self.add_memory(process, &status);
             if self.count.apart.is_some() && status.shared > 0 {
-                self.mappings = Mappings::open(process).ok();
+                self.mappings = Mappings::open(&self.reserve, process).ok();
             }
         }
         if self.wants.times
-            && let Ok(text) = read(process, "stat")
+            && let Some(text) = self.read(process, "stat")
             && let Some(stat) = Stat::parse(&text)
         {
             tasks = stat.tasks.max(1);
@@ -209,9 +233,19 @@ impl Census {
         self.count.tasks += tasks;
     }
 
+    /// Nothing of a process that has ended meanwhile, which has nothing any
+    /// more. One that cannot be looked at for another reason is noted.
+    fn read(&mut self, process: u32, file: &str) -> Option<String> {
+        let read = read(&self.reserve, process, file);
+        if read.as_ref().is_err_and(|errno| !is_gone(*errno)) {
+            self.count.unseen.insert(process);
+        }
+        read.ok()
+    }
+
     fn add_memory(&mut self, process: u32, status: &Status) {
         let exact = (self.count.precision >= Precision::Exact)
-            .then(|| read(process, "smaps_rollup"))
+            .then(|| read(&self.reserve, process, "smaps_rollup"))
             .and_then(Result::ok)
             .map(|text| Shares::parse(&text));
         let (private, shared) = match exact {
@@ -223,10 +257,9 @@ impl Census {
     }
 }
 
-fn read(process: u32, file: &str) -> Result<String, Errno> {
+fn read(reserve: &Reserve, process: u32, file: &str) -> Result<String, Errno> {
     let path = Path::new("/proc").join(process.to_string()).join(file);
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = rustix::fs::open(path, flags, Mode::empty())?;
+    let file = reserve.open(&path, OFlags::NONBLOCK)?;
     let mut buffer = [0; LARGEST];
     let length = rustix::io::read(file, &mut buffer)?;
     Ok(String::from_utf8_lossy(&buffer[..length]).into_owned())
@@ -317,6 +350,10 @@ impl Stat {
 mod tests {
     use super::*;
 
+    fn reserve() -> Rc<Reserve> {
+        Rc::new(Reserve::new().unwrap())
+    }
+
     #[test]
     fn names_of_processes_cannot_pose_as_numbers() {
         let text = "77 (a) S 1 (b 9) R 1 77 77 0 -1 4194304 100 0 0 0 5 6 7 8 20 0 3 0 9000 1 2";
@@ -343,7 +380,7 @@ mod tests {
 
     #[test]
     fn what_lies_on_the_storage_and_is_mapped_counts_once() {
-        let mut count = Census::begin(&WatchPlan::default(), Precision::Quick)
+        let mut count = Census::begin(&WatchPlan::default(), Precision::Quick, &reserve())
             .unwrap()
             .count();
         (count.private, count.shared) = (10, 5);
@@ -363,7 +400,7 @@ mod tests {
         };
         let (stop, stopped) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || stopped.recv().is_err());
-        let mut census = Census::begin(&plan, Precision::Quick).unwrap();
+        let mut census = Census::begin(&plan, Precision::Quick, &reserve()).unwrap();
         while !census.go_on(Instant::now()) {}
         let count = census.count();
         let own = std::process::id();

@@ -8,6 +8,12 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use ringfence_sys::Errno;
+use rustix::fs::OFlags;
+
+use super::reserve::Reserve;
 
 /// No line that is of interest is longer; of longer ones the end is not.
 const LONGEST_LINE: usize = 256;
@@ -45,10 +51,11 @@ enum Line {
 }
 
 impl Mappings {
-    pub(super) fn open(process: u32) -> std::io::Result<Self> {
-        let text = File::open(format!("/proc/{process}/smaps"))?;
+    pub(super) fn open(reserve: &Reserve, process: u32) -> Result<Self, Errno> {
+        let path = format!("/proc/{process}/smaps");
+        let text = reserve.open(Path::new(&path), OFlags::empty())?;
         Ok(Self {
-            text: BufReader::with_capacity(16 * 1024, text),
+            text: BufReader::with_capacity(16 * 1024, File::from(text)),
             line: Vec::with_capacity(LONGEST_LINE),
             counts: false,
         })
@@ -157,7 +164,7 @@ mod tests {
 
     #[test]
     fn the_mappings_of_this_process_are_read_to_their_end() {
-        let mut mappings = Mappings::open(std::process::id()).unwrap();
+        let mut mappings = Mappings::open(&Reserve::new().unwrap(), std::process::id()).unwrap();
         let mut sum = 0;
         while let Some(share) = mappings.next(&known(&[])) {
             sum += share;

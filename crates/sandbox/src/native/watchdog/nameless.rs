@@ -10,12 +10,14 @@
 use std::collections::{HashMap, HashSet};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use ringfence_sys::Errno;
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 
 use super::numbers::Numbers;
+use super::reserve::{Reserve, is_gone};
 use crate::native::storage::memory_device;
 
 /// The most descriptors that one walk asks about.
@@ -31,6 +33,7 @@ const BLOCK: u64 = 512;
 
 /// The files without a name that the sandbox holds.
 pub(super) struct Nameless {
+    reserve: Rc<Reserve>,
     /// The kernel's own tmpfs, on which they all lie.
     device: u64,
     /// The largest first.
@@ -51,6 +54,7 @@ struct File {
 
 /// A walk under way.
 struct Walk {
+    reserve: Rc<Reserve>,
     /// `/proc`, `/proc/PID/task` and `/proc/PID/task/TID/fd`, as far as it is.
     folders: Vec<(PathBuf, Numbers)>,
     files: HashMap<u64, File>,
@@ -72,8 +76,9 @@ pub(super) enum Progress {
 }
 
 impl Nameless {
-    pub(super) fn new() -> Result<Self, Errno> {
+    pub(super) fn new(reserve: Rc<Reserve>) -> Result<Self, Errno> {
         Ok(Self {
+            reserve,
             device: memory_device()?,
             files: Vec::new(),
             walk: None,
@@ -85,7 +90,7 @@ impl Nameless {
     /// Begins a walk, unless one is under way.
     pub(super) fn begin(&mut self) {
         if self.walk.is_none() {
-            self.walk = Walk::begin().ok();
+            self.walk = Walk::begin(&self.reserve).ok();
             self.cost = Duration::ZERO;
         }
     }
@@ -125,8 +130,10 @@ impl Nameless {
         let device = self.device;
         for file in self.files.iter_mut().take(MOST_ASKED_AGAIN) {
             // Gone from there, it may be elsewhere: the next walk will tell.
-            let now = ask(device, &file.link).filter(|(inode, _)| *inode == file.inode);
-            file.bytes = now.map_or(0, |(_, bytes)| bytes);
+            if let Ok(now) = ask(device, &file.link) {
+                let now = now.filter(|(inode, _)| *inode == file.inode);
+                file.bytes = now.map_or(0, |(_, bytes)| bytes);
+            }
         }
         self.sum()
     }
@@ -144,9 +151,10 @@ impl Nameless {
 }
 
 impl Walk {
-    fn begin() -> Result<Self, Errno> {
+    fn begin(reserve: &Rc<Reserve>) -> Result<Self, Errno> {
         Ok(Self {
-            folders: vec![("/proc".into(), Numbers::of_processes()?)],
+            folders: vec![("/proc".into(), Numbers::of_processes(reserve)?)],
+            reserve: Rc::clone(reserve),
             files: HashMap::new(),
             others: Vec::new(),
             most: MOST_FILES,
@@ -197,14 +205,14 @@ impl Walk {
     }
 
     fn enter(&mut self, folder: PathBuf) {
-        let numbers = Numbers::in_folder(&folder);
+        let numbers = Numbers::in_folder(&self.reserve, &folder);
         self.folders
             .extend(numbers.map(|numbers| (folder, numbers)));
     }
 
     fn ask(&mut self, device: u64, link: PathBuf) {
         self.asked += 1;
-        let Some((inode, bytes)) = ask(device, &link).filter(|(_, bytes)| *bytes > 0) else {
+        let Ok(Some((inode, bytes @ 1..))) = ask(device, &link) else {
             return;
         };
         let file = File { bytes, inode, link };
@@ -222,14 +230,18 @@ impl Walk {
     }
 }
 
-/// The inode and the bytes of what a link leads to, if it is on this device.
-/// Nothing is fetched from a distant file system for it.
-fn ask(device: u64, link: &Path) -> Option<(u64, u64)> {
+/// The inode and the bytes of what a link leads to, if it is there and on this
+/// device. Nothing is fetched from a distant file system for it.
+fn ask(device: u64, link: &Path) -> Result<Option<(u64, u64)>, Errno> {
     let wanted = StatxFlags::INO | StatxFlags::BLOCKS;
     let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
-    let status = rustix::fs::statx(CWD.as_fd(), link, flags, wanted).ok()?;
+    let status = match rustix::fs::statx(CWD.as_fd(), link, flags, wanted) {
+        Err(errno) if is_gone(errno) => return Ok(None),
+        other => other?,
+    };
     let on = rustix::fs::makedev(status.stx_dev_major, status.stx_dev_minor);
-    (on == device).then(|| (status.stx_ino, status.stx_blocks.saturating_mul(BLOCK)))
+    let found = (status.stx_ino, status.stx_blocks.saturating_mul(BLOCK));
+    Ok((on == device).then_some(found))
 }
 
 #[cfg(test)]
@@ -248,8 +260,12 @@ mod tests {
         file
     }
 
+    fn reserve() -> Rc<Reserve> {
+        Rc::new(Reserve::new().unwrap())
+    }
+
     fn walked() -> Nameless {
-        let mut nameless = Nameless::new().unwrap();
+        let mut nameless = Nameless::new(reserve()).unwrap();
         nameless.begin();
         while nameless.go_on(Duration::ZERO) == Progress::UnderWay {}
         nameless
@@ -281,8 +297,8 @@ mod tests {
         let link = format!("/proc/self/fd/{}", file.as_raw_fd());
         rustix::fs::ftruncate(&file, 0).unwrap();
         assert_eq!(
-            ask(nameless.device, Path::new(&link)).map(|it| it.1),
-            Some(0)
+            ask(nameless.device, Path::new(&link)).map(|it| it.map(|it| it.1)),
+            Ok(Some(0))
         );
         nameless.bytes();
         assert_eq!(found(&nameless, &file), [0]);
@@ -296,14 +312,14 @@ mod tests {
         let nameless = walked();
         assert!(found(&nameless, &empty).is_empty());
         let link = format!("/proc/self/fd/{}", named.as_raw_fd());
-        assert_eq!(ask(nameless.device, Path::new(&link)), None);
+        assert_eq!(ask(nameless.device, Path::new(&link)), Ok(None));
     }
 
     #[test]
     fn beyond_the_most_files_every_descriptor_counts() {
-        let device = Nameless::new().unwrap().device;
+        let device = Nameless::new(reserve()).unwrap().device;
         let (one, other) = (memory_file(4096), memory_file(4096));
-        let mut walk = Walk::begin().unwrap();
+        let mut walk = Walk::begin(&reserve()).unwrap();
         walk.most = 1;
         for file in [&one, &one, &other, &other] {
             walk.ask(device, format!("/proc/self/fd/{}", file.as_raw_fd()).into());

@@ -10,7 +10,9 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use ringfence_sys::Errno;
-use rustix::fs::{Mode, OFlags, RawDir};
+use rustix::fs::{OFlags, RawDir};
+
+use super::reserve::{Reserve, is_gone};
 
 /// The init itself, which is no part of what is counted.
 const INIT: u32 = 1;
@@ -22,23 +24,30 @@ pub(super) struct Numbers {
     folder: OwnedFd,
     listed: VecDeque<u32>,
     left_out: Option<u32>,
+    /// Whether there may be more than could be listed.
+    is_cut: bool,
 }
 
 impl Numbers {
-    pub(super) fn in_folder(path: &Path) -> Result<Self, Errno> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    pub(super) fn in_folder(reserve: &Reserve, path: &Path) -> Result<Self, Errno> {
         Ok(Self {
-            folder: rustix::fs::open(path, flags, Mode::empty())?,
+            folder: reserve.open(path, OFlags::DIRECTORY)?,
             listed: VecDeque::new(),
             left_out: None,
+            is_cut: false,
         })
     }
 
     /// Every process but the init.
-    pub(super) fn of_processes() -> Result<Self, Errno> {
-        let mut numbers = Self::in_folder(Path::new("/proc"))?;
+    pub(super) fn of_processes(reserve: &Reserve) -> Result<Self, Errno> {
+        let mut numbers = Self::in_folder(reserve, Path::new("/proc"))?;
         numbers.left_out = Some(INIT);
         Ok(numbers)
+    }
+
+    /// Whether there may be more than could be listed.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// Lists some more; whether there were any.
@@ -46,7 +55,10 @@ impl Numbers {
         let mut room = [MaybeUninit::uninit(); ROOM];
         let mut entries = RawDir::new(&self.folder, &mut room);
         let mut is_any = false;
-        while let Some(Ok(entry)) = entries.next() {
+        while let Some(entry) = entries.next() {
+            let Ok(entry) = entry.inspect_err(|errno| self.is_cut |= !is_gone(*errno)) else {
+                return false;
+            };
             is_any = true;
             let name = entry.file_name().to_str().ok();
             let number = name.and_then(|name| name.parse().ok());
@@ -82,7 +94,7 @@ mod tests {
         for other in ["self", "-1", "99999999999"] {
             std::fs::write(folder.path().join(other), "").unwrap();
         }
-        let numbers = Numbers::in_folder(folder.path()).unwrap();
+        let numbers = Numbers::in_folder(&Reserve::new().unwrap(), folder.path()).unwrap();
         let mut numbers: Vec<u32> = numbers.collect();
         numbers.sort_unstable();
         assert_eq!(numbers, (0..500).collect::<Vec<_>>());
@@ -92,10 +104,10 @@ mod tests {
     fn this_process_is_one_of_all() {
         let own = std::process::id();
         assert!(
-            Numbers::of_processes()
+            Numbers::of_processes(&Reserve::new().unwrap())
                 .unwrap()
                 .any(|process| process == own)
         );
-        assert!(Numbers::in_folder(Path::new("/proc/0")).is_err());
+        assert!(Numbers::in_folder(&Reserve::new().unwrap(), Path::new("/proc/0")).is_err());
     }
 }

@@ -4,7 +4,7 @@
 //! the living stays whole, but for those whose parents ignore their end: what
 //! was last seen of these is kept here.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 /// A process by its number and its start, since numbers are used again.
@@ -57,6 +57,16 @@ impl ProcessorTime {
         self.lost = self.lost.saturating_add(vanished.saturating_sub(accounted));
         self.seen.clone_from(now);
         self.reaped = reaped;
+    }
+
+    /// Adds to what a look has found those that it could not look at, as they
+    /// were seen last: they are not over.
+    pub(super) fn with_unseen(&self, mut now: Times, unseen: &HashSet<u32>) -> Times {
+        let before = self.seen.iter().filter(|(key, _)| unseen.contains(&key.0));
+        for (key, stamp) in before {
+            now.entry(*key).or_insert(*stamp);
+        }
+        now
     }
 
     /// All CPU time used so far, as of the last look.
@@ -117,6 +127,16 @@ mod tests {
         time.update(&times(&[(2, 1, 0), (4, 2, 0)]), Duration::ZERO);
         assert_eq!(time.total(), 8 * SECOND);
         assert_eq!(time.lost(), 5 * SECOND);
+    }
+
+    #[test]
+    fn g9_what_could_not_be_looked_at_is_not_over() {
+        let mut time = ProcessorTime::default();
+        time.update(&times(&[(2, 1, 0), (3, 5, 0)]), Duration::ZERO);
+        let now = time.with_unseen(times(&[(2, 2, 0)]), &HashSet::from([2, 3]));
+        assert_eq!(now, times(&[(2, 2, 0), (3, 5, 0)]));
+        time.update(&now, Duration::ZERO);
+        assert_eq!((time.total(), time.lost()), (7 * SECOND, Duration::ZERO));
     }
 
     #[test]

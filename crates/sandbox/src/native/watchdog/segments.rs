@@ -1,6 +1,12 @@
 //! Memory in System V segments, which stays when nobody has it attached.
 
+use std::fs::File;
 use std::io::Read;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+use super::reserve::Reserve;
 
 /// The segments of the sandbox's own IPC namespace.
 const TABLE: &str = "/proc/sysvipc/shm";
@@ -8,10 +14,12 @@ const TABLE: &str = "/proc/sysvipc/shm";
 const LARGEST: u64 = 1 << 20;
 
 /// Bytes in segments; none where it cannot be told.
-pub(super) fn bytes() -> u64 {
+pub(super) fn bytes(reserve: &Reserve) -> u64 {
     let mut text = String::new();
-    let read =
-        std::fs::File::open(TABLE).and_then(|table| table.take(LARGEST).read_to_string(&mut text));
+    let Ok(table) = reserve.open(Path::new(TABLE), OFlags::empty()) else {
+        return 0;
+    };
+    let read = File::from(table).take(LARGEST).read_to_string(&mut text);
     read.map_or(0, |_| sum(&text))
 }
 

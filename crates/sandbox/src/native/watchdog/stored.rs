@@ -5,12 +5,14 @@
 //! when the machine has more shared memory than can be explained, and now and
 //! then without a sign, since others may have freed as much meanwhile.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use ringfence_sys::Errno;
 
 use super::mappings::Known;
 use super::nameless::{Nameless, Progress};
+use super::reserve::Reserve;
 use super::{machine, segments};
 use crate::native::storage::Storage;
 
@@ -23,6 +25,7 @@ const WORTH_LOOKING: u64 = 16;
 
 /// The account of such memory.
 pub(super) struct Stored {
+    reserve: Rc<Reserve>,
     storage: Storage,
     /// Nothing where there are no such files.
     nameless: Option<Nameless>,
@@ -30,10 +33,11 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    pub(super) fn open() -> Result<Self, Errno> {
+    pub(super) fn open(reserve: &Rc<Reserve>) -> Result<Self, Errno> {
         Ok(Self {
+            reserve: Rc::clone(reserve),
             storage: Storage::open()?,
-            nameless: Nameless::new().ok(),
+            nameless: Nameless::new(Rc::clone(reserve)).ok(),
             unexplained: Unexplained(machine::shared_memory()),
         })
     }
@@ -42,7 +46,7 @@ impl Stored {
         let nameless = self.nameless.as_mut().map_or(0, Nameless::bytes);
         let storage = self.storage.added().bytes;
         storage
-            .saturating_add(segments::bytes())
+            .saturating_add(segments::bytes(&self.reserve))
             .saturating_add(nameless)
     }
 

@@ -6,11 +6,13 @@
 //! and only when these could be too many, or twice the peak, are they counted.
 //! What comes and is gone between two glances stays unseen.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, CWD, StatxFlags};
+use rustix::fs::{AtFlags, CWD, OFlags, StatxFlags};
 
 use super::numbers::Numbers;
+use super::reserve::Reserve;
 
 /// Between two glances lies at least this.
 const SHORTEST: Duration = Duration::from_millis(1);
@@ -96,12 +98,12 @@ impl Tasks {
     }
 
     /// Looks whether there may be too many, and counts if so.
-    pub(super) fn glance(&mut self, now: Instant) -> Glance {
+    pub(super) fn glance(&mut self, now: Instant, reserve: &Reserve) -> Glance {
         if now < self.rested {
             return Glance::Fine;
         }
         self.rested = now + SHORTEST;
-        let came = self.came(last_process());
+        let came = self.came(last_process(reserve));
         self.pause = if came == 0 {
             (self.pause * 2).min(LONGEST)
         } else {
@@ -113,7 +115,7 @@ impl Tasks {
         if self.counted < self.limit.min(self.new_peak()) {
             return Glance::Fine;
         }
-        let found = count(MOST_AT_ONCE);
+        let found = count(reserve, MOST_AT_ONCE);
         self.rested = now + (now.elapsed() * REST).max(SHORTEST);
         match found {
             Counted::All(tasks) => self.note(tasks),
@@ -140,10 +142,11 @@ impl Tasks {
     }
 }
 
-fn last_process() -> Option<u64> {
+fn last_process(reserve: &Reserve) -> Option<u64> {
     let mut buffer = [0; 128];
-    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
-    let file = rustix::fs::open(LAST_PROCESS, flags, rustix::fs::Mode::empty()).ok()?;
+    let file = reserve
+        .open(Path::new(LAST_PROCESS), OFlags::empty())
+        .ok()?;
     let length = rustix::io::read(file, &mut buffer).ok()?;
     last_number(std::str::from_utf8(&buffer[..length]).ok()?)
 }
@@ -153,15 +156,17 @@ fn last_number(text: &str) -> Option<u64> {
 }
 
 /// All tasks but the init's first, which is allowed for, unless there are more
-/// than so many processes.
-fn count(most: usize) -> Counted {
+/// than so many processes, or they cannot be looked at.
+fn count(reserve: &Reserve, most: usize) -> Counted {
     let mut tasks = workers();
-    let processes = Numbers::of_processes().into_iter().flatten();
-    for (number, process) in processes.enumerate() {
-        if number >= most {
-            return Counted::Some(tasks);
-        }
+    let Ok(mut processes) = Numbers::of_processes(reserve) else {
+        return Counted::Some(tasks);
+    };
+    for process in processes.by_ref().take(most) {
         tasks += tasks_of(&format!("/proc/{process}/task"));
+    }
+    if processes.next().is_some() || processes.is_cut() {
+        return Counted::Some(tasks);
     }
     Counted::All(tasks)
 }
@@ -187,7 +192,7 @@ mod tests {
     fn the_last_number_is_the_last_process() {
         assert_eq!(last_number("0.10 0.20 0.30 1/200 4711\n"), Some(4711));
         assert_eq!(last_number("0.10 0.20"), None);
-        assert!(last_process().is_some());
+        assert!(last_process(&Reserve::new().unwrap()).is_some());
     }
 
     #[test]
@@ -221,7 +226,8 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(tasks, 1);
-        assert_eq!(count(0), Counted::Some(workers()));
+        let reserve = Reserve::new().unwrap();
+        assert!(matches!(count(&reserve, 0), Counted::Some(_)));
         assert_eq!(tasks_of("/proc/0/task"), 0);
     }
 }

@@ -7,7 +7,7 @@
 //! differently is a request that nobody judged.
 
 pub(crate) mod authority;
-mod body;
+pub(crate) mod body;
 mod exchange;
 pub(crate) mod fields;
 pub(crate) mod forward;
@@ -24,6 +24,9 @@ mod response;
 mod rewrite;
 mod scan;
 mod session;
+pub(crate) mod sharing;
+#[cfg(test)]
+mod unjudged;
 
 use crate::attempt::HttpSeen;
 

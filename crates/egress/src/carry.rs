@@ -100,9 +100,8 @@ async fn look_into(client: Peer, attempt: Attempt, exit: Rc<Exit>) {
 /// waited for as long as for any head.
 async fn await_request(client: &mut Peer, inspected: bool, limits: &Limits) {
     let asking = async {
-        while http::seen(&client.inbox).is_none()
-            && client.inbox.len() <= tls::LONGEST_HELLO
-            && matches!(heard(&client.inbox), Speech::Unclear(_) | Speech::Http)
+        while client.inbox.len() <= tls::LONGEST_HELLO
+            && may_be_request(&client.inbox)
             && matches!(client.fill().await, Ok(1..))
         {}
     };
@@ -112,6 +111,15 @@ async fn await_request(client: &mut Peer, inspected: bool, limits: &Limits) {
         FIRST_WORDS
     };
     let _ = tokio::time::timeout(time, asking).await;
+}
+
+/// Whether more bytes could make a request of it.
+fn may_be_request(bytes: &[u8]) -> bool {
+    match heard(bytes) {
+        Speech::Unclear(_) => true,
+        Speech::Http => http::awaits_more(bytes),
+        _ => false,
+    }
 }
 
 /// As far as the first bytes tell.

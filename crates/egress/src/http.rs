@@ -30,6 +30,12 @@ mod unjudged;
 
 use crate::attempt::HttpSeen;
 
+/// Whether a request that begins like this may still become one that is served.
+pub(crate) fn awaits_more(bytes: &[u8]) -> bool {
+    let mut scan = scan::HeadScan::new(scan::LineEnds::Strict);
+    matches!(next_head::request_in(&mut scan, bytes), Ok(None))
+}
+
 /// Method and path of the request that `bytes` begin with, if its whole head is
 /// there and in order.
 pub(crate) fn seen(bytes: &[u8]) -> Option<HttpSeen> {

@@ -521,3 +521,45 @@ fn g6_a_policy_that_wants_every_request_judged_cuts_what_is_not() {
         assert!(is_over(&mut client).await && is_over(&mut server).await);
     });
 }
+
+#[test]
+fn what_is_malformed_is_told_at_once() {
+    let settings = || Settings {
+        limits: Limits {
+            head_time: Duration::from_hours(1),
+            ..Limits::default()
+        },
+        ..Settings::default()
+    };
+    let by_name = |port: u16| vec![format!("a.test:{port}"), here(port)];
+    let by_path = |port: u16| {
+        vec![
+            format!("{{host: a.test, ports: [{port}], paths: [\"/x/**\"]}}"),
+            here(port),
+        ]
+    };
+    for (says, status) in [
+        ("GET /x/y\r\n", "400"),
+        ("GET /x/y HTTP/1.1\nHost: a.test\n", "400"),
+        ("GET /x/y HTTP/9.9\r\nHost", "505"),
+        ("GET /x/y HTTP/2.0\r\nHost", "505"),
+        ("GET x HTTP/1.1\r\nHost", "400"),
+        (
+            "GET /x/y HTTP/1.1\r\nHost: a.test\r\nHost: a.test\r\n\r\n",
+            "400",
+        ),
+        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "505"),
+    ] {
+        run(async {
+            for yard in [
+                Yard::with(by_name, settings()).await,
+                Yard::with(by_path, settings()).await,
+            ] {
+                let mut client = yard.dialled_saying("a.test", says.as_bytes()).await;
+                let want = format!("HTTP/1.1 {status} ");
+                expect(&mut client, &want).await;
+                assert_eq!(yard.refused().len(), 1, "{says}");
+            }
+        });
+    }
+}

@@ -222,6 +222,17 @@ pub(crate) fn parse<'b, 'h>(
     Ok(request)
 }
 
+/// Whether a whole first line, of a head that may not be whole yet, is one that
+/// [`parse`] will take.
+pub(crate) fn check_line(line: &[u8]) -> Result<(), BadRequest> {
+    let mut raw = httparse::Request::new(&mut []);
+    raw.parse(line)?;
+    match (raw.method, raw.path, raw.version) {
+        (Some(method), Some(target), Some(_)) => form(method, target).map(drop),
+        _ => Err(BadRequest::Malformed),
+    }
+}
+
 fn form<'b>(method: &str, target: &'b str) -> Result<Form<'b>, BadRequest> {
     // A server that reads `head` as HEAD sends no body where one is waited for.
     let misspelt = |name: &str| method.eq_ignore_ascii_case(name) && method != name;

@@ -20,6 +20,7 @@ use std::rc::Rc;
 
 use http::header::{
     CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderValue, SEC_WEBSOCKET_EXTENSIONS,
+    TRANSFER_ENCODING,
 };
 use http::request::Parts;
 use http::{Request, Response, StatusCode, Uri, Version};
@@ -230,6 +231,11 @@ fn target_of(uri: &Uri) -> &str {
     uri.path_and_query().map_or("/", |target| target.as_str())
 }
 
+/// Whether only the end of a body tells how long it is.
+fn is_of_unknown_length(body: &RequestBody) -> bool {
+    !body.is_end_stream() && body.size_hint().exact().is_none()
+}
+
 /// What of the request is passed on. What is judged by its path is sent in the
 /// normal form of that path, so that the server reads the same.
 fn draft_of(asked: &mut Asked, connection: &Intercepted) -> Draft {
@@ -279,6 +285,11 @@ impl Outgoing<'_> {
         if parts.version != Version::HTTP_2 {
             parts.version = Version::HTTP_11;
             self.wish.write(&mut parts.headers);
+            if is_of_unknown_length(&body) {
+                // Without a word hyper sends none with some methods.
+                let chunked = HeaderValue::from_static("chunked");
+                parts.headers.insert(TRANSFER_ENCODING, chunked);
+            }
             if self.is_last {
                 let close = HeaderValue::from_static("close");
                 parts.headers.insert(CONNECTION, close);

@@ -100,9 +100,8 @@ async fn look_into(client: Peer, attempt: Attempt, exit: Rc<Exit>) {
 /// waited for as long as for any head.
 async fn await_request(client: &mut Peer, inspected: bool, limits: &Limits) {
     let asking = async {
-        while http::seen(&client.inbox).is_none()
-            && client.inbox.len() <= tls::LONGEST_HELLO
-            && matches!(heard(&client.inbox), Speech::Unclear(_) | Speech::Http)
+        while client.inbox.len() <= tls::LONGEST_HELLO
+            && may_be_request(&client.inbox)
             && matches!(client.fill().await, Ok(1..))
         {}
     };
@@ -112,6 +111,15 @@ async fn await_request(client: &mut Peer, inspected: bool, limits: &Limits) {
         FIRST_WORDS
     };
     let _ = tokio::time::timeout(time, asking).await;
+}
+
+/// Whether more bytes could make a request of it.
+fn may_be_request(bytes: &[u8]) -> bool {
+    match heard(bytes) {
+        Speech::Unclear(_) => true,
+        Speech::Http => http::awaits_more(bytes),
+        _ => false,
+    }
 }
 
 /// As far as the first bytes tell.
@@ -172,6 +180,7 @@ pub(crate) async fn tunnel(
         sentry,
         sent: 0,
         answered: false,
+        greeted: false,
     };
     let clock = Clock::new();
     let head_time = exit.limits().head_time;
@@ -196,6 +205,8 @@ struct Opening {
     sent: usize,
     /// The server has said something.
     answered: bool,
+    /// It did before the client said anything.
+    greeted: bool,
 }
 
 /// What came of listening.
@@ -249,7 +260,8 @@ impl Opening {
                 }
                 Next::Client(Ok(_)) => clock.touch(),
                 Next::Client(Err(_)) => return Outcome::Cut(CloseReason::ClientReset),
-                Next::Server(_) if guess == Guess::Nothing => return Outcome::Raw,
+                // Where every request is judged nothing else may be said.
+                Next::Server(_) if self.upstream.needs_inspection => return Outcome::Raw,
                 Next::Server(Ok(0)) => return Outcome::Raw,
                 Next::Server(Ok(read)) => {
                     clock.touch();
@@ -276,16 +288,8 @@ impl Opening {
     }
 
     async fn next(&mut self, buffer: &mut [u8], waits: bool, deadline: Option<Instant>) -> Next {
-        let silent = self.client.inbox.is_empty();
         let server = &mut self.upstream.stream;
-        let from_server = async {
-            // What a server says first is left for the relay.
-            if silent {
-                server.peek(&mut [0]).await
-            } else {
-                server.read(buffer).await
-            }
-        };
+        let from_server = server.read(buffer);
         let late = async {
             match deadline {
                 Some(deadline) => tokio::time::sleep_until(deadline).await,
@@ -316,9 +320,16 @@ impl Opening {
 
     async fn pass_back(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.answered = true;
+        self.greeted |= self.client.inbox.is_empty();
         self.client.stream.write_all(bytes).await?;
         self.upstream.tracked.came_down(bytes.len() as u64);
         Ok(())
+    }
+
+    /// A client of HTTP/2 whose server has sent its settings already. One that
+    /// waits for an answer gets it in HTTP/1.
+    fn begins_http2(&self) -> bool {
+        self.greeted && self.client.inbox.starts_with(b"PRI ")
     }
 
     async fn proceed(self, outcome: Outcome, exit: Rc<Exit>) {
@@ -349,9 +360,16 @@ impl Opening {
             }
             Outcome::Tls(name) => check_name(&self.attempt.target, name.as_ref()),
             Outcome::BadTls => Err(Objection::malformed_tls()),
+            // After a greeting no line is so long, and there are protocols
+            // without lines.
+            Outcome::Endless if self.greeted => Ok(()),
             Outcome::Endless => Err(Objection::because(
                 "endless-line",
                 "the first line has no end",
+            )),
+            Outcome::Http if self.begins_http2() => Err(Objection::because(
+                "http-version",
+                "HTTP/2 in clear cannot be judged request by request",
             )),
             Outcome::Http if self.answered => Err(Objection::because(
                 "late-request",

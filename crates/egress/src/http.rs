@@ -7,7 +7,7 @@
 //! differently is a request that nobody judged.
 
 pub(crate) mod authority;
-mod body;
+pub(crate) mod body;
 mod exchange;
 pub(crate) mod fields;
 pub(crate) mod forward;
@@ -24,8 +24,17 @@ mod response;
 mod rewrite;
 mod scan;
 mod session;
+pub(crate) mod sharing;
+#[cfg(test)]
+mod unjudged;
 
 use crate::attempt::HttpSeen;
+
+/// Whether a request that begins like this may still become one that is served.
+pub(crate) fn awaits_more(bytes: &[u8]) -> bool {
+    let mut scan = scan::HeadScan::new(scan::LineEnds::Strict);
+    matches!(next_head::request_in(&mut scan, bytes), Ok(None))
+}
 
 /// Method and path of the request that `bytes` begin with, if its whole head is
 /// there and in order.

@@ -125,7 +125,7 @@ fn is_marked(line: &[u8]) -> bool {
 
 /// What some server skips before a request or takes for the end of a word:
 /// Python's are those of Latin-1.
-fn is_blank(byte: u8) -> bool {
+pub(crate) fn is_blank(byte: u8) -> bool {
     matches!(byte, b'\t'..=b'\r' | 0x1c..=b' ' | 0x85 | 0xa0)
 }
 
@@ -137,7 +137,8 @@ fn unclear(bytes: &[u8]) -> Speech {
     }
 }
 
-fn is_token(byte: u8) -> bool {
+/// What a method is made of.
+pub(crate) fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 

@@ -117,7 +117,24 @@ impl Yard {
     /// A client that knows of no proxy and dialled `host`.
     pub(crate) async fn dialled(&self, host: &str) -> TcpStream {
         let (client, inside) = pair().await;
-        let attempt = Attempt {
+        let attempt = self.attempt(host);
+        let exit = Rc::clone(&self.exit);
+        tokio::task::spawn_local(carry(inside, BytesMut::new(), attempt, exit));
+        client
+    }
+
+    /// The same, when it has already said this.
+    pub(crate) async fn dialled_saying(&self, host: &str, bytes: &[u8]) -> TcpStream {
+        let (mut client, inside) = pair().await;
+        send(&mut client, bytes).await;
+        let attempt = self.attempt(host);
+        let exit = Rc::clone(&self.exit);
+        tokio::task::spawn_local(carry(inside, BytesMut::new(), attempt, exit));
+        client
+    }
+
+    fn attempt(&self, host: &str) -> Attempt {
+        Attempt {
             connection: ConnectionId(1),
             via: Via::Transparent,
             process: None,
@@ -125,10 +142,7 @@ impl Yard {
             port: self.port,
             spoken: Protocol::Tcp,
             http: None,
-        };
-        let exit = Rc::clone(&self.exit);
-        tokio::task::spawn_local(carry(inside, BytesMut::new(), attempt, exit));
-        client
+        }
     }
 
     /// A client that has a tunnel to `host`, and the server's end of it.

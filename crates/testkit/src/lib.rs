@@ -5,12 +5,14 @@
 #![allow(clippy::missing_panics_doc, reason = "the same")]
 
 mod folder;
+mod framings;
 #[cfg(feature = "internet")]
 mod internet;
 mod processes;
 mod program;
 
 pub use folder::Folder;
+pub use framings::{Framing, framings};
 #[cfg(feature = "internet")]
 pub use internet::{
     Answer, Certificate, Connection, Datagram, Grpc, Internet, Query, Service, Ssh, Transport, Web,

@@ -220,10 +220,68 @@ fn a_server_may_speak_first() {
             };
             send(&mut server, "220 ready\r\n").await;
             expect(&mut client, "220 ready\r\n").await;
+            for (client_says, server_says) in [("EHLO me", "-"), (" x\r\n", "250 ok\r\n")] {
+                send(&mut client, client_says).await;
+                expect(&mut server, client_says).await;
+                send(&mut server, server_says).await;
+                expect(&mut client, server_says).await;
+            }
+            // What is spoken from here on is not known.
             send(&mut client, hello(Some("other.test"))).await;
             expect(&mut server, hello(Some("other.test"))).await;
         }
     });
+}
+
+#[test]
+fn after_a_greeting_a_line_may_be_long() {
+    run(async {
+        let yard = Yard::open().await;
+        let mut client = yard.dialled("a.test").await;
+        let mut server = yard.accept().await;
+        send(&mut server, "\x0agreeting").await;
+        expect(&mut client, "\x0agreeting").await;
+        let long = "T".repeat(40_000);
+        send(&mut client, &long).await;
+        expect(&mut server, &long).await;
+        send(&mut server, "ok").await;
+        expect(&mut client, "ok").await;
+    });
+}
+
+#[test]
+fn g1_a_client_is_held_to_its_host_whoever_speaks_first() {
+    const SETTINGS: &[u8] = b"\0\0\0\x04\0\0\0\0\0";
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    for (says, why) in [
+        (preface, "http-version"),
+        (request("a.test", "/").into_bytes(), "late-request"),
+        (request("evil.test", "/").into_bytes(), "late-request"),
+        (hello(Some("evil.test")), "tls-name-mismatch"),
+        (hello(None), "tls-without-name"),
+    ] {
+        run(async {
+            let yard = Yard::open().await;
+            for transparent in [true, false] {
+                let (mut client, mut server) = if transparent {
+                    let client = yard.dialled("a.test").await;
+                    (client, yard.accept().await)
+                } else {
+                    yard.tunnelled("a.test").await
+                };
+                send(&mut server, SETTINGS).await;
+                expect(&mut client, SETTINGS).await;
+                send(&mut client, &says).await;
+                assert!(is_over(&mut server).await, "{why}");
+            }
+            let refused = yard.refused();
+            assert!(
+                refused.iter().all(|(_, code)| code == why),
+                "{why}: {refused:?}"
+            );
+            assert_eq!(refused.len(), 2, "{why}");
+        });
+    }
 }
 
 #[test]
@@ -462,4 +520,46 @@ fn g6_a_policy_that_wants_every_request_judged_cuts_what_is_not() {
         yard.exit.replace_policy(narrower);
         assert!(is_over(&mut client).await && is_over(&mut server).await);
     });
+}
+
+#[test]
+fn what_is_malformed_is_told_at_once() {
+    let settings = || Settings {
+        limits: Limits {
+            head_time: Duration::from_hours(1),
+            ..Limits::default()
+        },
+        ..Settings::default()
+    };
+    let by_name = |port: u16| vec![format!("a.test:{port}"), here(port)];
+    let by_path = |port: u16| {
+        vec![
+            format!("{{host: a.test, ports: [{port}], paths: [\"/x/**\"]}}"),
+            here(port),
+        ]
+    };
+    for (says, status) in [
+        ("GET /x/y\r\n", "400"),
+        ("GET /x/y HTTP/1.1\nHost: a.test\n", "400"),
+        ("GET /x/y HTTP/9.9\r\nHost", "505"),
+        ("GET /x/y HTTP/2.0\r\nHost", "505"),
+        ("GET x HTTP/1.1\r\nHost", "400"),
+        (
+            "GET /x/y HTTP/1.1\r\nHost: a.test\r\nHost: a.test\r\n\r\n",
+            "400",
+        ),
+        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "505"),
+    ] {
+        run(async {
+            for yard in [
+                Yard::with(by_name, settings()).await,
+                Yard::with(by_path, settings()).await,
+            ] {
+                let mut client = yard.dialled_saying("a.test", says.as_bytes()).await;
+                let want = format!("HTTP/1.1 {status} ");
+                expect(&mut client, &want).await;
+                assert_eq!(yard.refused().len(), 1, "{says}");
+            }
+        });
+    }
 }

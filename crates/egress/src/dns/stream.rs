@@ -22,7 +22,7 @@ struct Limits {
 
 const LIMITS: Limits = Limits {
     longest: 4096,
-    questions: 100,
+    questions: 1 << 16,
     time: Duration::from_secs(10),
 };
 
@@ -97,7 +97,7 @@ mod tests {
 
     /// Everything that comes back for `sent`, and how serving ended.
     async fn exchange(sent: &[u8], limits: Limits) -> (Vec<u8>, io::Result<()>) {
-        let (mut client, server) = duplex(64 * 1024);
+        let (mut client, server) = duplex(256 * 1024);
         client.write_all(sent).await.unwrap();
         client.shutdown().await.unwrap();
         let ended = served(server, limits).await;
@@ -116,6 +116,14 @@ mod tests {
         let sent = framed(&question("a.example.org", 1)).repeat(2);
         let (answers, ended) = exchange(&sent, FEW).await;
         assert_eq!(answers, framed(&ask("a.example.org", 1)).repeat(2));
+        ended.unwrap();
+    }
+
+    #[tokio::test]
+    async fn many_questions_at_once() {
+        let sent = framed(&question("a.example.org", 1)).repeat(1000);
+        let (answers, ended) = exchange(&sent, LIMITS).await;
+        assert_eq!(answers, framed(&ask("a.example.org", 1)).repeat(1000));
         ended.unwrap();
     }
 

@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::pin::pin;
+use std::time::Duration;
 
 use bytes::Buf;
 use tokio::net::tcp::WriteHalf;
@@ -15,11 +16,14 @@ use super::head::{Upgrade, Version, header_room};
 use super::next_head::{self, NoResponse};
 use super::peer::{Broken, Incoming, Peer, Watched, send};
 use super::response::{self, Asked, BadResponse, Kind, Response};
+use super::sharing::{Beginning, Sharing};
 use crate::exit::Tracked;
 use crate::refusal::Refused;
 use crate::relay::Clock;
 use crate::sentry::Sentry;
 
+/// For a client to send the beginning of a body.
+const FIRST_WORDS: Duration = Duration::from_millis(200);
 /// A server that never comes to its answer is malformed.
 const MOST_INTERIM: usize = 32;
 
@@ -33,8 +37,55 @@ pub(crate) struct Plan {
     pub(crate) persistence: Persistence,
     pub(crate) upgrade: Upgrade,
     pub(crate) asked: Asked,
+    /// Whether another request may follow it; `None` until its body is seen.
+    pub(crate) sharing: Option<Sharing>,
     /// A header would replace method or path.
     pub(crate) overrides: bool,
+}
+
+impl Plan {
+    /// Whether the connection to the server ends with this request.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.sharing != Some(Sharing::Shared)
+    }
+
+    /// Whether the body has to be seen before it is known how the request goes.
+    fn wants_body(&self) -> bool {
+        self.sharing.is_none()
+    }
+
+    /// Looks at what has come of the body.
+    fn look(&mut self, inbox: &[u8]) {
+        let Framing::Length(length) = self.framing else {
+            return;
+        };
+        let body = &inbox[self.head..];
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        self.sharing = Sharing::by_body(match body.get(..length) {
+            Some(whole) => Beginning::Whole(whole),
+            None => Beginning::Part(body),
+        });
+    }
+
+    /// Finds out whether the request goes alone, for which the beginning of its
+    /// body may have to be waited for, though not for long. If it does, nothing
+    /// else may be offered with it.
+    pub(crate) async fn settle(&mut self, client: &mut Peer) {
+        let looking = async {
+            while self.wants_body() {
+                self.look(&client.inbox);
+                if !self.wants_body() || !matches!(client.fill().await, Ok(1..)) {
+                    break;
+                }
+            }
+        };
+        let _ = tokio::time::timeout(FIRST_WORDS, looking).await;
+        let sharing = self.sharing.unwrap_or(Sharing::Alone);
+        self.sharing = Some(sharing);
+        if sharing == Sharing::Alone {
+            self.upgrade = Upgrade::No;
+        }
+    }
 }
 
 /// How an exchange ended well.
@@ -239,6 +290,12 @@ impl Passed {
         let Self::Final(Ended { response, surplus }) = self else {
             return Exchanged::Switched;
         };
+        if plan.is_alone() {
+            return Exchanged::Done {
+                client: Persistence::Close,
+                server: Persistence::Close,
+            };
+        }
         let client = match plan.persistence {
             Persistence::Keep => response.persistence_for(plan.version),
             Persistence::Close => Persistence::Close,

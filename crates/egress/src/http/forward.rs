@@ -20,6 +20,7 @@ use super::peer::Peer;
 use super::pool::{self, Open, Pool};
 use super::rewrite;
 use super::session::{End, check_inspected, failed, late, refused_page};
+use super::sharing::say_last;
 use crate::attempt::Attempt;
 use crate::closing::close_with;
 use crate::exit::{Exit, Hop, OpenError, Upstream};
@@ -107,7 +108,7 @@ impl Session {
                 Ok(length) => length,
                 Err(end) => return Last::End(end),
             };
-            let (plan, attempt) = match self.orders.read(&self.client.inbox[..length]) {
+            let (mut plan, attempt) = match self.orders.read(&self.client.inbox[..length]) {
                 Ok(Order::Request(_, attempt)) if self.exit.binds_in_clear(&attempt) => {
                     return Last::Inspected(attempt);
                 }
@@ -120,6 +121,10 @@ impl Session {
             };
             if let Err(end) = self.watch(&attempt) {
                 return Last::End(end);
+            }
+            plan.settle(&mut self.client).await;
+            if plan.is_alone() {
+                say_last(&mut self.orders.head);
             }
             let served = self.serve_one(&plan, &attempt, clock).await;
             self.orders.give_back(attempt);

@@ -98,6 +98,8 @@ pub(crate) struct Request<'b, 'h> {
     pub(crate) proxy_authorization: Option<&'b [u8]>,
     /// Has a header that some servers obey instead of method or path.
     pub(crate) overrides: bool,
+    /// The client waits to be told that its body is wanted.
+    pub(crate) expects: bool,
     options: ConnectionOptions,
 }
 
@@ -212,11 +214,23 @@ pub(crate) fn parse<'b, 'h>(
         upgrade: Upgrade::No,
         proxy_authorization: None,
         overrides: false,
+        expects: false,
         options: ConnectionOptions::default(),
     };
     request.read_headers()?;
     request.check()?;
     Ok(request)
+}
+
+/// Whether a whole first line, of a head that may not be whole yet, is one that
+/// [`parse`] will take.
+pub(crate) fn check_line(line: &[u8]) -> Result<(), BadRequest> {
+    let mut raw = httparse::Request::new(&mut []);
+    raw.parse(line)?;
+    match (raw.method, raw.path, raw.version) {
+        (Some(method), Some(target), Some(_)) => form(method, target).map(drop),
+        _ => Err(BadRequest::Malformed),
+    }
 }
 
 fn form<'b>(method: &str, target: &'b str) -> Result<Form<'b>, BadRequest> {
@@ -260,7 +274,10 @@ impl<'b> Request<'b, '_> {
             // Most headers have another length than the ones that matter.
             match header.name.len() {
                 4 if is(header, "host") => once(&mut self.host, text(header)?, BadRequest::Host)?,
-                6 if is(header, "expect") => read_expectation(header)?,
+                6 if is(header, "expect") => {
+                    read_expectation(header)?;
+                    self.expects = true;
+                }
                 7 if is(header, "upgrade") => {
                     once(&mut upgrades, header.value, BadRequest::Upgrade)?;
                 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use super::head::{BadRequest, LONGEST_HEAD, LONGEST_LINE};
+use super::head::{self, BadRequest, LONGEST_HEAD, LONGEST_LINE};
 use super::peer::{Incoming, Peer};
 use super::response::BadResponse;
 use super::scan::{HeadScan, LineEnds};
@@ -39,11 +39,15 @@ pub(crate) fn request_in(scan: &mut HeadScan, bytes: &[u8]) -> Result<Option<usi
     if scan.first_line().unwrap_or(bytes.len()) > LONGEST_LINE {
         return Err(BadRequest::LongLine);
     }
-    match found {
-        Some(length) if length > LONGEST_HEAD => Err(BadRequest::LongHead),
-        None if bytes.len() >= LONGEST_HEAD => Err(BadRequest::LongHead),
-        found => Ok(found),
+    match (found, scan.first_line()) {
+        (Some(length), _) if length > LONGEST_HEAD => return Err(BadRequest::LongHead),
+        (None, _) if bytes.len() >= LONGEST_HEAD => return Err(BadRequest::LongHead),
+        // What is malformed is told at once, not when its head should have
+        // ended: there may be no more of it.
+        (None, Some(line)) => head::check_line(&bytes[..line])?,
+        _ => {}
     }
+    Ok(found)
 }
 
 /// The length of the next request's head, once that is in the client's inbox.
@@ -137,6 +141,10 @@ mod tests {
             Err(BadRequest::LongHead)
         );
         assert_eq!(find(b"GET / HTTP/1.1\n"), Err(BadRequest::LineEnd));
+        assert_eq!(find(b"GET /\r\n"), Err(BadRequest::Malformed));
+        assert_eq!(find(b"GET / HTTP/2.0\r\nA"), Err(BadRequest::Version));
+        assert_eq!(find(b"GET x HTTP/1.1\r\nA"), Err(BadRequest::Target));
+        assert_eq!(find(b"GET / HTTP/1.1\r\nA"), Ok(None));
         assert_eq!(find(b"GET / HTTP/1.1\r\n\r\n"), Ok(Some(18)));
     }
 }

@@ -20,6 +20,7 @@ use super::normal;
 use super::peer::Peer;
 use super::rewrite;
 use super::session::{End, check_inspected, failed, late, plan, refused_page, see};
+use super::sharing::say_last;
 use crate::attempt::Attempt;
 use crate::closing::close_with;
 use crate::exit::{Exit, Tracked, Upstream};
@@ -132,10 +133,19 @@ impl Session {
                 Ok(head) => head,
                 Err(end) => return end,
             };
-            let (plan, sentry) = match self.judge.read(&self.client.inbox[..head], is_first) {
+            // What a server says unasked may answer a request that it found
+            // where we sent none.
+            if !is_first && self.server.has_stirred() {
+                return End::Closed;
+            }
+            let (mut plan, sentry) = match self.judge.read(&self.client.inbox[..head], is_first) {
                 Ok(read) => read,
                 Err(answer) => return End::Answered(answer, CloseReason::Refused),
             };
+            plan.settle(&mut self.client).await;
+            if plan.is_alone() {
+                self.judge.say_last(&self.client.inbox[..head]);
+            }
             let exchange = Exchange {
                 client: &mut self.client,
                 server: &mut self.server,
@@ -216,6 +226,14 @@ impl Judge {
             }
             normal::set_target(&mut self.head, &target);
         }
+    }
+
+    /// Makes the head one after which the connection ends.
+    fn say_last(&mut self, head: &[u8]) {
+        if self.head.is_empty() {
+            self.head.extend_from_slice(head);
+        }
+        say_last(&mut self.head);
     }
 
     fn admit(&self, is_first: bool) -> Result<(), Refused> {

@@ -5,6 +5,7 @@ use ringfence_audit::CloseReason;
 use super::exchange::{Failure, Plan};
 use super::head::{Request, Upgrade};
 use super::response::Asked;
+use super::sharing::Sharing;
 use crate::attempt::{Attempt, HttpSeen};
 use crate::refusal::{self, Refused};
 
@@ -68,6 +69,7 @@ pub(super) fn plan(request: &Request<'_, '_>, head: usize) -> Plan {
         persistence: request.persistence(),
         upgrade: request.upgrade,
         asked: Asked::by(request.method),
+        sharing: Sharing::by_head(request.method, request.framing, request.expects),
         overrides: request.overrides,
     }
 }

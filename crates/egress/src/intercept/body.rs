@@ -41,15 +41,33 @@ pub(crate) enum BodyError {
 #[derive(Clone)]
 pub(crate) struct Kept {
     body: Rc<RefCell<Incoming>>,
+    /// What was read to look at it, and was not passed on yet.
+    ahead: Rc<RefCell<Option<Ahead>>>,
     was_asked_for: Rc<Cell<bool>>,
 }
+
+/// The next piece of a body, or its end.
+type Ahead = Option<Result<Frame<Bytes>, hyper::Error>>;
 
 impl Kept {
     pub(crate) fn new(body: Incoming) -> Self {
         Self {
             body: Rc::new(RefCell::new(body)),
+            ahead: Rc::default(),
             was_asked_for: Rc::default(),
         }
+    }
+
+    /// Its first data as soon as that has come, which stays where it is.
+    pub(crate) async fn beginning(&self) -> Bytes {
+        let mut body = self.clone();
+        let first = body.frame().await;
+        let data = match &first {
+            Some(Ok(frame)) => frame.data_ref().cloned(),
+            _ => None,
+        };
+        self.ahead.replace(Some(first));
+        data.unwrap_or_default()
     }
 
     /// Whether the client was told to send it, if it waited for that.
@@ -67,15 +85,28 @@ impl Body for Kept {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         self.was_asked_for.set(true);
+        if let Some(ahead) = self.ahead.take() {
+            return Poll::Ready(ahead);
+        }
         Pin::new(&mut *self.body.borrow_mut()).poll_frame(context)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.borrow().is_end_stream()
+        self.ahead.borrow().is_none() && self.body.borrow().is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.borrow().size_hint()
+        let hint = self.body.borrow().size_hint();
+        let ahead = self.ahead.borrow();
+        let data = ahead.as_ref().and_then(Option::as_ref);
+        let data = data.and_then(|read| read.as_ref().ok()?.data_ref());
+        let read = data.map_or(0, |data| data.len() as u64);
+        let mut whole = SizeHint::new();
+        whole.set_lower(hint.lower() + read);
+        if let Some(upper) = hint.upper() {
+            whole.set_upper(upper + read);
+        }
+        whole
     }
 }
 

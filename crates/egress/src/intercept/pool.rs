@@ -31,6 +31,10 @@ const LONGEST_IDLE: Duration = Duration::from_secs(30);
 /// one as well.
 const MOST_TRIES: usize = 8;
 
+/// Marks a request after which its connection is not used again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Last;
+
 /// The connections of one sandbox, of one scheme.
 pub(crate) struct Pool {
     exit: Weak<Exit>,
@@ -138,9 +142,12 @@ impl Pool {
             };
             sender.ready().await?;
             let repeat = if is_new { None } else { Repeat::of(&request) };
+            let is_last = request.extensions().get::<Last>().is_some();
             match sender.try_send_request(request).await {
                 Ok(response) => {
-                    host.keep_when_ready(sender, generation);
+                    if !is_last {
+                        host.keep_when_ready(sender, generation);
+                    }
                     return Ok((response, Lease::none()));
                 }
                 Err(mut failed) => match (failed.take_message(), repeat) {

@@ -11,13 +11,17 @@ mod draft;
 mod expectation;
 mod finder;
 mod form;
+mod last;
 #[cfg(test)]
 mod tests;
 mod watched;
 
 use std::rc::Rc;
 
-use http::header::{CONTENT_LENGTH, EXPECT, HOST, HeaderValue, SEC_WEBSOCKET_EXTENSIONS};
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderValue, SEC_WEBSOCKET_EXTENSIONS,
+    TRANSFER_ENCODING,
+};
 use http::request::Parts;
 use http::{Request, Response, StatusCode, Uri, Version};
 use http_body::Body;
@@ -36,6 +40,7 @@ use super::body::{Kept, LocalBody, RequestBody, ResponseBody};
 use super::error::SendError;
 use super::fields::{drop_hops, drop_ranges, narrow_codings, narrow_transfer};
 use super::lingering::Lingering;
+use super::pool::Last;
 use super::response::{Looking, respond};
 use super::upgrade::{self, BadWish, Switch, Watching, Wish};
 use crate::attempt::{Attempt, HttpSeen};
@@ -99,7 +104,15 @@ async fn serve(
     };
     let (attempt, version, wish) = (asked.attempt, asked.parts.version, asked.wish);
     let method = asked.parts.method.clone();
+    let is_last = last::is_last(
+        &asked.parts,
+        asked.expectation,
+        attached.draft.body.as_ref(),
+        attached.body.as_ref(),
+    );
+    let is_last = is_last.await;
     let outgoing = Outgoing {
+        is_last,
         parts: asked.parts,
         host: asked.host,
         expectation: asked.expectation,
@@ -218,6 +231,11 @@ fn target_of(uri: &Uri) -> &str {
     uri.path_and_query().map_or("/", |target| target.as_str())
 }
 
+/// Whether only the end of a body tells how long it is.
+fn is_of_unknown_length(body: &RequestBody) -> bool {
+    !body.is_end_stream() && body.size_hint().exact().is_none()
+}
+
 /// What of the request is passed on. What is judged by its path is sent in the
 /// normal form of that path, so that the server reads the same.
 fn draft_of(asked: &mut Asked, connection: &Intercepted) -> Draft {
@@ -243,6 +261,8 @@ fn draft_of(asked: &mut Asked, connection: &Intercepted) -> Draft {
 /// Everything that makes up the request for the server.
 struct Outgoing<'a> {
     parts: Parts,
+    /// Its connection is not used after it.
+    is_last: bool,
     host: String,
     expectation: Expectation,
     wish: Wish,
@@ -265,6 +285,16 @@ impl Outgoing<'_> {
         if parts.version != Version::HTTP_2 {
             parts.version = Version::HTTP_11;
             self.wish.write(&mut parts.headers);
+            if is_of_unknown_length(&body) {
+                // Without a word hyper sends none with some methods.
+                let chunked = HeaderValue::from_static("chunked");
+                parts.headers.insert(TRANSFER_ENCODING, chunked);
+            }
+            if self.is_last {
+                let close = HeaderValue::from_static("close");
+                parts.headers.insert(CONNECTION, close);
+                parts.extensions.insert(Last);
+            }
         }
         let mut request = Request::from_parts(parts, body);
         self.guards.signal.listen(&mut request);

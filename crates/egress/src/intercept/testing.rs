@@ -179,6 +179,11 @@ impl Rig {
         });
     }
 
+    /// How a server of this rig begins TLS.
+    pub(crate) fn acceptor(&self, shown: Shown, alpn: &[&str]) -> TlsAcceptor {
+        TlsAcceptor::from(Arc::new(self.server_config(shown, alpn)))
+    }
+
     /// Serves the next one who comes by hand.
     pub(crate) async fn accept(&self, shown: Shown) -> tokio_rustls::server::TlsStream<TcpStream> {
         let acceptor = TlsAcceptor::from(Arc::new(self.server_config(shown, H1)));

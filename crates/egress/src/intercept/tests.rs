@@ -562,3 +562,29 @@ impl Body for Frames {
         }
     }
 }
+
+#[test]
+fn bodies_of_unknown_length_and_their_trailers_pass_with_any_method() {
+    run(async {
+        for method in ["GET", "DELETE", "POST"] {
+            let rig = Rig::new().await;
+            let mut client = rig.shake(&rig.connector(H1), "a.test").await.unwrap();
+            let asked = format!(
+                "{method} /x HTTP/1.1\r\nHost: a.test:{}\r\nTrailer: x-sum\r\n\
+                 Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-Sum: 1\r\n\r\n",
+                rig.yard.port
+            );
+            client.write_all(asked.as_bytes()).await.unwrap();
+            let mut server = rig.accept(Shown::For("a.test")).await;
+            let mut got = Vec::new();
+            while !got.ends_with(b"1\r\n\r\n") {
+                assert!(server.read_buf(&mut got).await.unwrap() > 0, "{got:?}");
+            }
+            let got = String::from_utf8(got).unwrap().to_ascii_lowercase();
+            assert!(
+                got.contains("\r\n\r\n5\r\nhello\r\n0\r\nx-sum: 1\r\n"),
+                "{got}"
+            );
+        }
+    });
+}

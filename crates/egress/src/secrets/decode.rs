@@ -65,7 +65,7 @@ struct Inner {
 }
 
 enum Stage {
-    Gzip(Gzip),
+    Gzip(Box<Gzip>),
     Deflate(Deflate),
     Brotli(Brotli),
     Zstd(Box<Zstd>),
@@ -141,7 +141,7 @@ impl Stage {
     fn new(name: &str) -> Result<Option<Self>, DecodeError> {
         Ok(Some(match name.to_ascii_lowercase().as_str() {
             "identity" => return Ok(None),
-            "gzip" | "x-gzip" => Self::Gzip(Gzip::default()),
+            "gzip" | "x-gzip" => Self::Gzip(Box::default()),
             "deflate" => Self::Deflate(Deflate::default()),
             "br" => Self::Brotli(Brotli::default()),
             "zstd" => Self::Zstd(Box::default()),

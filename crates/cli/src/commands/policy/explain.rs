@@ -5,7 +5,7 @@ mod file;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use ringfence_policy::{Explanation, Request, Target, explain};
+use ringfence_policy::{Explanation, Port, Request, Target, explain};
 
 use crate::commands::scope::ScopeArgs;
 use crate::error::Failure;
@@ -94,6 +94,9 @@ impl ExplainArgs {
 fn answer(arguments: ExplainArgs) -> Result<Explanation, Failure> {
     let asked = Asked::parse(&arguments.target)?;
     let policy = arguments.scope.resolve()?.policy;
+    if let Some(path) = &arguments.path {
+        check_path(path).map_err(bad_path)?;
+    }
     let path = arguments.path.or(asked.path);
     let mut request = Request::connect(&asked.target, asked.port);
     if let Some(address) = arguments.address {
@@ -104,6 +107,10 @@ fn answer(arguments: ExplainArgs) -> Result<Explanation, Failure> {
         request.path = Some(path.as_deref().unwrap_or("/"));
     }
     Ok(explain(&policy, &request))
+}
+
+fn bad_path(why: String) -> Failure {
+    Failure::new("bad-target", why, "encode it with %, as clients do")
 }
 
 /// What the words of a target mean.
@@ -130,6 +137,8 @@ impl Asked {
             }
             None => (443, text),
         };
+        // What clients keep to themselves.
+        let rest = rest.split('#').next().unwrap_or_default();
         let (authority, path) = match rest.find('/') {
             Some(at) => (&rest[..at], Some(rest[at..].to_owned())),
             None => (rest, None),
@@ -138,13 +147,25 @@ impl Asked {
         let port = match port {
             Some(port) => port
                 .parse()
-                .ok()
-                .filter(|port| *port > 0)
-                .ok_or_else(|| bad(format!("{port:?} is not a port")))?,
+                .map(Port::get)
+                .map_err(|_| bad(format!("{port:?} is not a port")))?,
             None => default_port,
         };
+        if let Some(path) = &path {
+            check_path(path).map_err(bad)?;
+        }
         let target = Target::parse(host).map_err(|error| bad(error.to_string()))?;
         Ok(Self { target, port, path })
+    }
+}
+
+/// What no request could have as its path: the proxies call it malformed, and a
+/// client would have to encode it first.
+fn check_path(path: &str) -> Result<(), String> {
+    let is_bad = |one: &char| !one.is_ascii_graphic() || *one == '#';
+    match path.chars().find(is_bad) {
+        Some(one) => Err(format!("{one:?} has to be encoded in a path")),
+        None => Ok(()),
     }
 }
 
@@ -251,6 +272,10 @@ mod tests {
             "a.example.org:0",
             "a.example.org:x",
             "a b",
+            "a.example.org:080",
+            "a.example.org:+80",
+            "http://a.example.org/ä",
+            "http://a.example.org/a b",
         ] {
             assert!(parsed(text).is_none(), "{text}");
         }

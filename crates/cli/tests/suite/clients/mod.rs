@@ -13,7 +13,7 @@ mod programs;
 mod raw;
 mod transfers;
 
-use ringfence_audit::{Closed, Decided, Event, EventKind, Group, Verdict, Via};
+use ringfence_audit::{Closed, Decided, Event, EventKind, Group, Subject, Verdict, Via};
 use ringfence_testkit::{Folder, Internet, Outcome, Program};
 
 use super::internet::Online;
@@ -170,6 +170,19 @@ impl Run {
             let code = group.reason.as_ref().map(ToString::to_string);
             group.verdict == Verdict::Refused && code.as_deref() == Some(reason)
         };
+        self.count(is_it)
+    }
+
+    /// How many requests and connections were admitted, with those that were
+    /// only counted.
+    pub(crate) fn admissions(&self) -> u64 {
+        self.count(|group| {
+            let is_lookup = group.via == Some(Via::Dns);
+            group.of == Subject::Decision && group.verdict == Verdict::Allowed && !is_lookup
+        })
+    }
+
+    fn count(&self, is_it: impl Fn(&Group) -> bool) -> u64 {
         let counts = self.events.iter().map(|event| match &event.kind {
             EventKind::Decision(made) if is_it(&Group::of_decision(made)) => 1,
             EventKind::Summary(summary) if is_it(&summary.group) => summary.count,

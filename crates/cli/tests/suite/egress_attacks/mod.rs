@@ -7,6 +7,7 @@
 mod addresses;
 mod crowds;
 mod differential;
+mod framings;
 mod hellos;
 mod inherited;
 mod names;

@@ -167,7 +167,8 @@ impl State {
             },
             Self::Extension { value } => match byte {
                 b'\r' => Ok(Self::SizeLineFeed { value }),
-                byte if is_text(byte) => Ok(self),
+                // With blanks in it, the line could be taken for a request.
+                byte if is_text(byte) && !matches!(byte, b' ' | b'\t') => Ok(self),
                 _ => Err(BadChunk::SizeLine),
             },
             Self::SizeLineFeed { value } => match (byte, value) {
@@ -276,7 +277,7 @@ mod tests {
             "0\r\n\r\n",
             "5\r\nhello\r\n0\r\n\r\n",
             "A\r\n0123456789\r\n00\r\n\r\n",
-            "a;x=\"y z\";q\r\n0123456789\r\n0;last\r\n\r\n",
+            "a;x=\"y-z\";q\r\n0123456789\r\n0;last\r\n\r\n",
             "1 \t;x\r\na\r\n0\r\n\r\n",
             "1\r\n\r\r\n2\r\n\r\n\r\n0\r\n\r\n",
             "0\r\nX-Sum: 1\r\nY:\r\n\r\n",
@@ -295,6 +296,8 @@ mod tests {
             ("\r\n", BadChunk::Size),
             ("\n", BadChunk::Size),
             (" 5\r\n", BadChunk::Size),
+            ("5;x /y HTTP/1.1\r\n", BadChunk::SizeLine),
+            ("5;\tx\r\n", BadChunk::SizeLine),
             ("+5\r\n", BadChunk::Size),
             ("-1\r\n", BadChunk::Size),
             ("0x5\r\n", BadChunk::Size),

@@ -1,9 +1,9 @@
 //! gzip and deflate.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use bytes::BytesMut;
-use flate2::write::MultiGzDecoder;
+use flate2::write::GzDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
 
 use super::{DecodeError, Progress, STEP, append};
@@ -11,17 +11,42 @@ use super::{DecodeError, Progress, STEP, append};
 /// So much is decoded at once; it becomes at most about a thousand times as
 /// much.
 const PIECE: usize = 1024;
+const MALFORMED: DecodeError = DecodeError::Malformed("gzip");
 
-/// One or more gzip members.
+/// One or more gzip members. What comes after them and is none is left out, as
+/// most clients leave it out.
+#[derive(Default)]
 pub(super) struct Gzip {
-    decoder: MultiGzDecoder<Vec<u8>>,
+    member: Member,
+    /// There was another one before.
+    is_further: bool,
+    is_done: bool,
 }
 
-impl Default for Gzip {
+struct Member {
+    decoder: GzDecoder<Vec<u8>>,
+    has_content: bool,
+}
+
+impl Default for Member {
     fn default() -> Self {
         Self {
-            decoder: MultiGzDecoder::new(Vec::new()),
+            decoder: GzDecoder::new(Vec::new()),
+            has_content: false,
         }
+    }
+}
+
+impl Member {
+    /// Takes what is its own, and gives out what that means.
+    fn decode(&mut self, piece: &[u8], out: &mut BytesMut) -> io::Result<usize> {
+        let taken = self.decoder.write(piece)?;
+        self.decoder.flush()?;
+        let decoded = self.decoder.get_mut();
+        self.has_content |= !decoded.is_empty();
+        out.extend_from_slice(decoded);
+        decoded.clear();
+        Ok(taken)
     }
 }
 
@@ -31,14 +56,20 @@ impl Gzip {
         input: &mut &[u8],
         out: &mut BytesMut,
     ) -> Result<Progress, DecodeError> {
-        let malformed = |_| DecodeError::Malformed("gzip");
-        let piece = &input[..input.len().min(PIECE)];
-        self.decoder.write_all(piece).map_err(malformed)?;
-        self.decoder.flush().map_err(malformed)?;
+        let mut piece = &input[..input.len().min(PIECE)];
         *input = &input[piece.len()..];
-        let decoded = self.decoder.get_mut();
-        out.extend_from_slice(decoded);
-        decoded.clear();
+        while !piece.is_empty() && !self.is_done {
+            match self.member.decode(piece, out) {
+                Ok(0) => self.begin_next()?,
+                Ok(taken) => piece = &piece[taken..],
+                Err(_) if self.may_be_none() => self.is_done = true,
+                Err(_) => return Err(MALFORMED),
+            }
+        }
+        if self.is_done {
+            *input = &[];
+            return Ok(Progress::Done);
+        }
         Ok(if input.is_empty() {
             Progress::NeedsInput
         } else {
@@ -46,8 +77,21 @@ impl Gzip {
         })
     }
 
+    fn begin_next(&mut self) -> Result<(), DecodeError> {
+        let ended = self.member.decoder.try_finish();
+        ended.map_err(|_| MALFORMED)?;
+        self.member = Member::default();
+        self.is_further = true;
+        Ok(())
+    }
+
+    /// Whether what is read may be no member at all.
+    fn may_be_none(&self) -> bool {
+        self.is_further && !self.member.has_content
+    }
+
     pub(super) fn is_complete(&mut self) -> bool {
-        self.decoder.try_finish().is_ok()
+        self.is_done || self.may_be_none() || self.member.decoder.try_finish().is_ok()
     }
 }
 

@@ -124,6 +124,33 @@ fn an_early_end_is_noticed() {
 }
 
 #[test]
+fn what_follows_gzip_is_another_member_or_left_out() {
+    let text = b"some text, ".repeat(300);
+    let whole = gzip(&text);
+    for (rest, times) in [
+        (gzip(&text), 2),
+        (b"\0\0\0\0".to_vec(), 1),
+        (b"garbage, and more of it".repeat(200), 1),
+        (b"\x1f".to_vec(), 1),
+        (b"\x1f\x8b".to_vec(), 1),
+        (b"\x1f\x8b\x07 no method".to_vec(), 1),
+        ([gzip(&text), b"end".to_vec()].concat(), 2),
+    ] {
+        let body = [whole.clone(), rest].concat();
+        for size in [1, 7, body.len()] {
+            let (found, _) = decoded("gzip", body.chunks(size)).unwrap();
+            assert_eq!(found, text.repeat(times), "{size}");
+        }
+    }
+    // The content itself is still checked.
+    let mut wrong = whole.clone();
+    let last = wrong.len() - 5;
+    wrong[last] ^= 1;
+    wrong.extend_from_slice(b"garbage");
+    assert!(decoded("gzip", [&wrong[..]]).is_err());
+}
+
+#[test]
 fn what_follows_the_content_is_left_out() {
     for (encoding, encode) in [("deflate", ENCODINGS[1].1), ("br", ENCODINGS[3].1)] {
         let body = [&encode(b"text")[..], b"more and more"].concat();

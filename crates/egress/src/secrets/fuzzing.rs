@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 
+use super::pattern::Extent;
 use super::{Decoder, Forms, Hidden, Placeholders, Progress, REDACTED, Scrubber, Watch};
 use crate::secret::Placeholder;
 
@@ -14,14 +15,23 @@ const MOST_DECODED: usize = 4 * 1024 * 1024;
 pub struct Scrubbing(Arc<Forms>);
 
 impl Scrubbing {
-    /// Of `values`, in every form.
+    /// Of `values`, in every form, and long parts of them.
     pub fn of(values: &[&str]) -> Self {
+        Self::with(values, Extent::Parts)
+    }
+
+    /// Of whole values only.
+    pub fn of_whole(values: &[&str]) -> Self {
+        Self::with(values, Extent::Whole)
+    }
+
+    fn with(values: &[&str], extent: Extent) -> Self {
         let hidden = |value| Hidden {
             value,
             shown: REDACTED,
         };
         let values: Vec<Hidden<'_>> = values.iter().copied().map(hidden).collect();
-        Self(Arc::new(Forms::of_secrets(&values)))
+        Self(Arc::new(Forms::of(&values, extent)))
     }
 
     /// What is left of a stream.

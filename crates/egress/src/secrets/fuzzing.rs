@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 
 use super::pattern::Extent;
-use super::{Decoder, Forms, Hidden, Placeholders, Progress, REDACTED, Scrubber, Watch};
+use super::{Context, Decoder, Forms, Hidden, Placeholders, Progress, REDACTED, Scrubber, Watch};
 use crate::secret::Placeholder;
 
 /// More than that is not looked at.
@@ -84,4 +84,17 @@ pub fn decoded<'a>(encoding: &str, pieces: impl IntoIterator<Item = &'a [u8]>) -
     }
     decoder.finish().ok()?;
     (out.len() <= MOST_DECODED).then(|| out.into())
+}
+
+/// A body of some type with `secret` in the place of `held`, where it may be
+/// put there.
+pub fn substituted(held: &str, secret: &str, body: &[u8], kind: &str) -> Option<Vec<u8>> {
+    let placeholder = Placeholder {
+        service: String::new(),
+        text: held.to_owned(),
+    };
+    let placeholders = Placeholders::new(&[placeholder])?;
+    placeholders.check_body("", body, (kind, "")).ok()?;
+    let out = placeholders.substitute(body, Context::of(kind), &|_| Some(secret));
+    Some(out.into_owned())
 }

@@ -3,7 +3,9 @@
 
 use std::os::unix::fs::{MetadataExt, chown};
 
-use ringfence_testkit::{Folder, Program, is_root, own_ids, processes_with, status_of, wait_until};
+use ringfence_testkit::{
+    Folder, Outcome, Program, is_root, own_ids, processes_with, sh, status_of, wait_until,
+};
 
 use super::arena::{Arena, refused};
 use super::{inside, ringfence};
@@ -64,27 +66,33 @@ fn files_made_in_somebody_elses_folder_belong_to_them() {
     assert_eq!((metadata.uid(), metadata.gid()), (4242, 4343));
 }
 
+/// The parts of a file system without id-mapped mounts.
+fn unmappable() -> Folder {
+    let folder = Folder::new();
+    sh("mkdir lower upper work merged", folder.path()).expect_code(0);
+    folder
+}
+
+/// Runs a script inside, in a directory of such a file system.
+fn on_unmappable(folder: &Folder, flags: &str, script: &str) -> Outcome {
+    let script = format!(
+        "mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work merged && \
+         cd merged && exec {} run {flags} -- sh -c '{script}'",
+        ringfence().path().display()
+    );
+    Program::new("unshare")
+        .args(["-m", "sh", "-c", &script])
+        .folder(folder)
+        .run()
+}
+
 #[test]
 fn g10_a_file_system_without_id_mapped_mounts_is_refused_to_root_unless_accepted() {
     if !is_root() {
         return;
     }
-    let folder = Folder::new();
-    for name in ["lower", "upper", "work", "merged"] {
-        std::fs::create_dir(folder.join(name)).unwrap();
-    }
-    let program = ringfence().path();
-    let run = |flags: &str| {
-        let script = format!(
-            "mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work merged && \
-             cd merged && exec {} run {flags} -- sh -c 'echo x > file'",
-            program.display()
-        );
-        Program::new("unshare")
-            .args(["-m", "sh", "-c", &script])
-            .folder(&folder)
-            .run()
-    };
+    let folder = unmappable();
+    let run = |flags: &str| on_unmappable(&folder, flags, "echo x > file");
     let outcome = run("").expect_code(125);
     assert!(
         outcome.stderr.contains("error[no-id-mapped-mounts]"),
@@ -106,22 +114,8 @@ fn g4_what_is_hidden_stays_hidden_when_roots_own_id_is_behind_it() {
     if !is_root() {
         return;
     }
-    let folder = Folder::new();
-    for name in ["lower", "upper", "work", "merged"] {
-        std::fs::create_dir(folder.join(name)).unwrap();
-    }
-    let program = ringfence().path();
-    let run = |script: &str| {
-        let script = format!(
-            "mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work merged && \
-             cd merged && exec {} run --weaker host-root -- sh -c '{script}'",
-            program.display()
-        );
-        Program::new("unshare")
-            .args(["-m", "sh", "-c", &script])
-            .folder(&folder)
-            .run()
-    };
+    let folder = unmappable();
+    let run = |script: &str| on_unmappable(&folder, "--weaker host-root", script);
     assert!(!std::fs::read("/etc/shadow").unwrap().is_empty());
     run("id -u > file").expect_code(0);
     for hidden in ["/etc/shadow", "/etc/gshadow", "/etc/sudoers"] {

@@ -9,7 +9,6 @@ mod batch;
 mod error;
 mod folder;
 mod found;
-pub(crate) mod full;
 mod head_file;
 mod held;
 mod key_file;
@@ -143,7 +142,6 @@ impl Log {
             batch.seal(&like, key)
         })?;
         self.tallies.remove(&stamp.run);
-        full::forget(&self.folder, stamp.run);
         Ok(())
     }
 
@@ -154,18 +152,6 @@ impl Log {
 
     /// Appends what `fill` puts into a batch.
     fn append(
-        &mut self,
-        like: &Event,
-        fill: impl FnOnce(&mut Batch, &Key) -> Result<(), LogError>,
-    ) -> Result<(), LogError> {
-        let appended = self.append_locked(like, fill);
-        if appended.as_ref().is_err_and(LogError::is_no_room) {
-            full::note(&self.folder, like.run);
-        }
-        appended
-    }
-
-    fn append_locked(
         &mut self,
         like: &Event,
         fill: impl FnOnce(&mut Batch, &Key) -> Result<(), LogError>,

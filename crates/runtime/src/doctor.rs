@@ -3,7 +3,6 @@
 
 mod advice;
 mod groups;
-mod hidden;
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -26,7 +25,6 @@ pub enum Check {
     SubordinateIds,
     Kvm,
     ContainerEngine,
-    HiddenFiles,
 }
 
 impl Check {
@@ -43,7 +41,6 @@ impl Check {
             Self::SubordinateIds => "subordinate ids",
             Self::Kvm => "/dev/kvm",
             Self::ContainerEngine => "container engine",
-            Self::HiddenFiles => "hidden files",
         }
     }
 }
@@ -111,11 +108,6 @@ pub fn examine() -> Vec<Finding> {
         engine(),
     ]);
     findings
-}
-
-/// Looks at what cannot be hidden of the hidden places in a home folder.
-pub fn examine_hidden(home: &Path) -> Finding {
-    hidden::examine(home)
 }
 
 fn own_map() -> IdMap {

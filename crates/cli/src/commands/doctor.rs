@@ -1,8 +1,6 @@
 //! `ringfence doctor`: what this machine can enforce.
 
-use std::path::PathBuf;
-
-use ringfence_runtime::{Finding, Health, examine, examine_hidden};
+use ringfence_runtime::{Finding, Health, examine};
 
 use crate::exit::ExitCode;
 use crate::output;
@@ -19,10 +17,7 @@ pub(crate) struct DoctorArgs {
 }
 
 pub(crate) fn main(arguments: &DoctorArgs) -> ExitCode {
-    let mut findings = examine();
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let home = home.filter(|home| home.is_absolute());
-    findings.extend(home.map(|home| examine_hidden(&home)));
+    let findings = examine();
     let runs = findings
         .iter()
         .all(|finding| finding.health != Health::Missing);

@@ -9,6 +9,7 @@ mod batch;
 mod error;
 mod folder;
 mod found;
+pub(crate) mod full;
 mod head_file;
 mod held;
 mod key_file;
@@ -142,6 +143,7 @@ impl Log {
             batch.seal(&like, key)
         })?;
         self.tallies.remove(&stamp.run);
+        full::forget(&self.folder, stamp.run);
         Ok(())
     }
 
@@ -152,6 +154,18 @@ impl Log {
 
     /// Appends what `fill` puts into a batch.
     fn append(
+        &mut self,
+        like: &Event,
+        fill: impl FnOnce(&mut Batch, &Key) -> Result<(), LogError>,
+    ) -> Result<(), LogError> {
+        let appended = self.append_locked(like, fill);
+        if appended.as_ref().is_err_and(LogError::is_no_room) {
+            full::note(&self.folder, like.run);
+        }
+        appended
+    }
+
+    fn append_locked(
         &mut self,
         like: &Event,
         fill: impl FnOnce(&mut Batch, &Key) -> Result<(), LogError>,

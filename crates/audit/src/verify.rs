@@ -15,6 +15,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::event::Digest;
+use crate::log::full;
 use crate::read::ReadError;
 
 pub use noted::{Noted, NotedError};
@@ -76,5 +77,9 @@ pub fn verify_with(folder: &Path, noted: Option<Noted>) -> Result<Verification, 
         scan.begin_file(age, &file.name);
         file.each_line(|line| scan.line(line))?;
     }
-    Ok(scan.finish())
+    let mut found = scan.finish();
+    for run in &mut found.unsealed_runs {
+        run.life = full::life(folder, run.run, run.life);
+    }
+    Ok(found)
 }

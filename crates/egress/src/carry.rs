@@ -49,7 +49,7 @@ pub(crate) async fn carry(client: TcpStream, early: BytesMut, attempt: Attempt, 
     let mut client = Peer::new(client, early);
     client.take_what_is_there();
     let inspected = exit.needs_inspection(&attempt);
-    if inspected || attempt.port == WEB {
+    if inspected || attempt.port == WEB || exit.guards_host(&attempt) {
         await_request(&mut client, inspected, exit.limits()).await;
     }
     let attempt = Attempt {
@@ -57,7 +57,7 @@ pub(crate) async fn carry(client: TcpStream, early: BytesMut, attempt: Attempt, 
         http: http::seen(&client.inbox),
         ..attempt
     };
-    if inspected {
+    if inspected || exit.guards(&attempt, attempt.spoken) {
         match attempt.spoken {
             Protocol::Http if exit.binds_in_clear(&attempt) => {
                 return intercept::serve_plain(client, attempt, exit, Persistence::Keep).await;
@@ -173,7 +173,9 @@ pub(crate) async fn tunnel(
     exit: Rc<Exit>,
 ) {
     let sentry = Sentry::of(&exit, &attempt);
+    let guarded = [Protocol::Http, Protocol::Tls].map(|spoken| exit.guards(&attempt, spoken));
     let mut opening = Opening {
+        guarded,
         client: Peer::new(client, early),
         attempt,
         upstream,
@@ -196,6 +198,9 @@ pub(crate) async fn tunnel(
 
 /// A connection of which it is not known yet what is spoken.
 struct Opening {
+    /// Whether HTTP and TLS should have been looked into, had they been spoken
+    /// at once.
+    guarded: [bool; 2],
     client: Peer,
     attempt: Attempt,
     upstream: Upstream,
@@ -283,7 +288,7 @@ impl Opening {
         match guess {
             Guess::Nothing => false,
             Guess::Tls => true,
-            Guess::Text => self.upstream.needs_inspection,
+            Guess::Text => self.upstream.needs_inspection || self.guarded[0],
         }
     }
 
@@ -353,8 +358,15 @@ impl Opening {
     /// Whether this may go on over this connection.
     fn check(&self, outcome: &Outcome) -> Result<(), Objection> {
         let inspected = self.upstream.needs_inspection;
+        let [http, tls] = self.guarded;
+        let is_late = match outcome {
+            Outcome::Http => http,
+            Outcome::Tls(_) => tls,
+            _ => false,
+        };
         match outcome {
             Outcome::Cut(why) => Err(Objection::Cut(*why)),
+            _ if is_late => Err(Objection::because(NEEDS_INSPECTION.0, NEEDS_INSPECTION.1)),
             Outcome::Tls(_) | Outcome::Raw if inspected => {
                 Err(Objection::because(NEEDS_INSPECTION.0, NEEDS_INSPECTION.1))
             }

@@ -58,6 +58,19 @@ pub enum SecretError {
     /// It was read and cannot be used.
     #[error("the secret cannot be used: {0}")]
     Malformed(String),
+    /// It came back so often that it is not given out any more.
+    #[error("it is withdrawn for the rest of the run: {0}")]
+    Withdrawn(String),
+}
+
+impl SecretError {
+    /// A stable name for what becomes of a request that needs the secret.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Withdrawn(_) => "credential-withdrawn",
+            Self::Missing(_) | Self::Failed(_) | Self::Malformed(_) => "credential-unavailable",
+        }
+    }
 }
 
 /// What the policy's credentials need at work.

@@ -11,6 +11,7 @@ mod guard;
 mod literals;
 mod matcher;
 mod pattern;
+mod place;
 mod scrub;
 mod spelling;
 mod substitute;
@@ -20,6 +21,7 @@ mod watch;
 mod tests;
 
 pub(crate) use decode::{ACCEPTED, Decoder, Progress};
+pub(crate) use place::{Misplaced, is_framed};
 pub(crate) use scrub::{Forms, Hidden, REDACTED, Scrubber};
 pub(crate) use substitute::Context;
 pub(crate) use watch::{Found, Placeholders, Watch};

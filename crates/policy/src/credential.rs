@@ -37,6 +37,9 @@ pub struct Credential {
     pub bindings: Vec<Binding>,
     /// Without the secret nothing is run.
     pub required: bool,
+    /// It may be one that can be found by trying.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub weak: bool,
 }
 
 impl Credential {
@@ -65,6 +68,7 @@ impl Credential {
             variables,
             bindings,
             required: false,
+            weak: false,
         })
     }
 
@@ -77,6 +81,7 @@ impl Credential {
             variables: Vec::new(),
             bindings,
             required: false,
+            weak: false,
         }
     }
 

@@ -18,7 +18,7 @@ use crate::origin::Origin;
 use crate::policy::{Policy, Resolved};
 
 pub use approval::{approval, may_be_approved};
-pub use attach::{Attachment, CredentialView, attachments, binds, judges_paths};
+pub use attach::{Attachment, CredentialView, attachments, binds, binds_host, judges_paths};
 pub use explain::{Explanation, explain};
 pub use reason::Reason;
 pub use request::{Request, RequestView};

@@ -3,6 +3,7 @@
 
 mod advice;
 mod groups;
+mod hidden;
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -25,6 +26,7 @@ pub enum Check {
     SubordinateIds,
     Kvm,
     ContainerEngine,
+    HiddenFiles,
 }
 
 impl Check {
@@ -41,6 +43,7 @@ impl Check {
             Self::SubordinateIds => "subordinate ids",
             Self::Kvm => "/dev/kvm",
             Self::ContainerEngine => "container engine",
+            Self::HiddenFiles => "hidden files",
         }
     }
 }
@@ -108,6 +111,11 @@ pub fn examine() -> Vec<Finding> {
         engine(),
     ]);
     findings
+}
+
+/// Looks at what cannot be hidden of the hidden places in a home folder.
+pub fn examine_hidden(home: &Path) -> Finding {
+    hidden::examine(home)
 }
 
 fn own_map() -> IdMap {

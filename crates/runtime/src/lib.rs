@@ -30,7 +30,7 @@ mod trust;
 
 pub use asking::{Asker, Asking, Permission};
 pub use audit_log::audit_folder;
-pub use doctor::{Check, Finding, Health, examine};
+pub use doctor::{Check, Finding, Health, examine, examine_hidden};
 pub use egress::{Changes, EgressError, EgressRequest, Parents};
 pub use evidence::{AuditRequest, EvidenceError};
 pub use explain::{FileQuestion, explain_file};

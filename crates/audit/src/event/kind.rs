@@ -146,7 +146,8 @@ pub struct Decided {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Text<1024>>,
     /// The credentials that the request gets, each by its service and how it is
-    /// attached; never their values.
+    /// attached; with the reason `secret-returned`, the one that was hidden in
+    /// the answer. Never their values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<Text<1024>>,
 }

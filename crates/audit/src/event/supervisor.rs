@@ -35,6 +35,8 @@ pub enum Life {
     Running,
     /// It has ended.
     Ended,
+    /// It has ended, and there was no room for its last records.
+    NoRoom,
     /// It cannot be seen from here.
     Unknown,
 }

@@ -135,6 +135,15 @@ pub enum LogError {
 }
 
 impl LogError {
+    /// Whether there was no room for a record.
+    pub(crate) fn is_no_room(&self) -> bool {
+        match self {
+            Self::Write { error, .. } => super::is_full(*error),
+            Self::Short { .. } => true,
+            _ => false,
+        }
+    }
+
     /// A stable name for this error, the same for all of them: what counts is
     /// that nothing can be recorded.
     #[allow(clippy::unused_self, reason = "as other errors have it")]
@@ -145,7 +154,7 @@ impl LogError {
     /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Write { error, .. } if super::is_full(*error) => MAKE_ROOM,
+            error if error.is_no_room() => MAKE_ROOM,
             Self::Short { .. } => MAKE_ROOM,
             Self::CreateFolder { .. }
             | Self::OpenFolder { .. }

@@ -10,6 +10,7 @@ use super::cursor::Cursor;
 use crate::Text;
 use crate::chain::{Header, Record};
 use crate::event::{EventKind, Life, RunId, Supervisor, Timestamp};
+use crate::log::full;
 
 /// One run of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -112,5 +113,13 @@ pub fn runs(folder: &Path) -> Result<Vec<RunSummary>, ReadError> {
         });
         runs[at].add(kind, line);
     })?;
-    Ok(runs.into_iter().map(RunSummary::finish).collect())
+    let finish = |run: RunSummary| {
+        let run = run.finish();
+        if run.sealed {
+            return run;
+        }
+        let life = full::life(folder, run.run, run.life);
+        RunSummary { life, ..run }
+    };
+    Ok(runs.into_iter().map(finish).collect())
 }

@@ -88,6 +88,9 @@ fn g7_what_would_only_be_counted_is_an_error_too_while_the_disk_is_full() {
                 recorder.decision(refused("a.example.org")).unwrap_err();
             }
             recorder.finish().unwrap_err();
+            // Later it is told why there is no seal.
+            let noted = folder.join(format!("audit.full.{RUN}"));
+            assert!(noted.exists());
             limit_files(None);
             recorder.decision(refused("a.example.org")).unwrap();
             recorder.finish().unwrap();

@@ -1,6 +1,8 @@
 //! `ringfence doctor`: what this machine can enforce.
 
-use ringfence_runtime::{Finding, Health, examine};
+use std::path::PathBuf;
+
+use ringfence_runtime::{Finding, Health, examine, examine_hidden};
 
 use crate::exit::ExitCode;
 use crate::output;
@@ -17,7 +19,10 @@ pub(crate) struct DoctorArgs {
 }
 
 pub(crate) fn main(arguments: &DoctorArgs) -> ExitCode {
-    let findings = examine();
+    let mut findings = examine();
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let home = home.filter(|home| home.is_absolute());
+    findings.extend(home.map(|home| examine_hidden(&home)));
     let runs = findings
         .iter()
         .all(|finding| finding.health != Health::Missing);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ringfence_audit::Text;
+use ringfence_audit::{ReasonCode, Text};
 use ringfence_policy::{Policy, Resolved};
 
 use super::{Exit, decided, unrecorded};
@@ -25,6 +25,20 @@ impl Exit {
     /// What stands for the secrets inside, if there are any.
     pub(crate) fn placeholders(&self) -> Option<&Arc<Placeholders>> {
         self.placeholders.as_ref()
+    }
+
+    /// Records that a secret that left was found in the answer to `attempt`, and
+    /// hidden.
+    pub(crate) fn note_returned(&self, attempt: &Attempt, value: usize) {
+        let returned = self.keeper().and_then(|keeper| keeper.returned(value));
+        let Some(service) = returned else {
+            return;
+        };
+        let mut decided = decided(attempt, None, &self.decide(attempt, None));
+        decided.reason = ReasonCode::new("secret-returned");
+        decided.credential = Some(Text::new(&format!("{service} (hidden in the answer)")));
+        // Nothing takes effect with it; the next decision fails if this did.
+        let _ = self.recorder.decision(decided);
     }
 
     /// Judges and records a request; `credential` says what is attached to it,

@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use ringfence_policy::{Scheme, binds};
+use ringfence_audit::Protocol;
+use ringfence_policy::{HOST_ALIAS, Scheme, binds, binds_host};
 
 use super::{Exit, Tracked};
 use crate::attempt::Attempt;
@@ -19,7 +20,29 @@ impl Exit {
     /// way there is opened for single requests.
     pub(crate) fn intercepts(&self, attempt: &Attempt) -> bool {
         let is_able = || self.interception.is_some() || self.binds_in_clear(attempt);
-        self.needs_inspection(attempt) && is_able()
+        (self.needs_inspection(attempt) || self.guards_host(attempt)) && is_able()
+    }
+
+    /// Whether a secret may have gone to the host that `attempt` leads to, so
+    /// that it may come back from there, whatever the port.
+    pub(crate) fn guards_host(&self, attempt: &Attempt) -> bool {
+        self.keeper.is_some() && binds_host(&self.policy.borrow(), &attempt.request())
+    }
+
+    /// Whether that could be looked into and so must be. On this machine each
+    /// port is a server of its own, with a certificate that nobody signed.
+    pub(crate) fn guards(&self, attempt: &Attempt, spoken: Protocol) -> bool {
+        let is_here = || {
+            attempt
+                .target
+                .name()
+                .is_some_and(|name| name.as_str() == HOST_ALIAS)
+        };
+        match spoken {
+            Protocol::Http => self.guards_host(attempt),
+            Protocol::Tls => self.guards_host(attempt) && !is_here(),
+            _ => false,
+        }
     }
 
     /// The connections to servers that the whole sandbox shares.
@@ -36,9 +59,10 @@ impl Exit {
         Ok(tracked)
     }
 
-    /// Whether requests in clear to where `attempt` leads may get a secret, so
-    /// that they must be looked into like those over TLS.
+    /// Whether requests in clear to where `attempt` leads may get a secret, or
+    /// the answers to them hold one, so that they must be looked into like
+    /// those over TLS.
     pub(crate) fn binds_in_clear(&self, attempt: &Attempt) -> bool {
-        binds(&self.policy.borrow(), &attempt.request(), Scheme::Http)
+        binds(&self.policy.borrow(), &attempt.request(), Scheme::Http) || self.guards_host(attempt)
     }
 }

@@ -7,7 +7,7 @@ use crate::speech::{Speech, heard};
 use crate::tls::{Hello, read_hello};
 
 pub use http::{Head, body_end, request, response};
-pub use secrets::{Scrubbing, Watching, decoded};
+pub use secrets::{Scrubbing, Watching, decoded, substituted};
 pub use socks::messages as socks_messages;
 
 /// What the first bytes of a client are, as text; `None` if more are needed.

@@ -29,6 +29,12 @@ use crate::refusal;
 use crate::relay::{Clock, relay, reset_on_close};
 use crate::sentry::Sentry;
 
+/// Why TRACE does not pass the host's own proxy, as a code and in words.
+const TRACE: (&str, &str) = (
+    "trace-not-allowed",
+    "TRACE would show how this host is known to its proxy",
+);
+
 /// How serving ends.
 pub(crate) enum Served {
     /// The client is done with.
@@ -244,6 +250,16 @@ impl Session {
         let Some(open) = &mut self.current else {
             return Ok(Err(Failure::NoAnswer));
         };
+        let is_shown = matches!(
+            &open.hop,
+            Hop::Forward {
+                authorization: Some(_)
+            }
+        ) && is_trace(attempt);
+        if is_shown {
+            let refused = self.exit.refuse(attempt, TRACE.0, TRACE.1);
+            return Err(End::Answered(refused_page(&refused), CloseReason::Refused));
+        }
         let mut absolute;
         let head = match &open.hop {
             Hop::Destination => &mut self.orders.head,
@@ -310,6 +326,12 @@ impl Session {
             }
         }
     }
+}
+
+/// Whether the answer would be the request itself, as the next proxy got it.
+fn is_trace(attempt: &Attempt) -> bool {
+    let seen = attempt.http.as_ref();
+    seen.is_some_and(|seen| seen.method.eq_ignore_ascii_case("TRACE"))
 }
 
 /// Whether a request may be sent twice.

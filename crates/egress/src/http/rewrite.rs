@@ -9,7 +9,7 @@ use super::fields::{Persistence, is_one_of};
 use super::head::{Request, Upgrade, Version};
 
 /// Headers between a client and its proxy.
-const OWN: [&str; 8] = [
+const OWN: [&str; 9] = [
     "connection",
     "proxy-connection",
     "keep-alive",
@@ -18,6 +18,9 @@ const OWN: [&str; 8] = [
     "upgrade",
     "http2-settings",
     "host",
+    // A proxy behind us that is to answer itself (RFC 9110, 7.6.2) would show
+    // what we added for it.
+    "max-forwards",
 ];
 
 /// What an offer to speak HTTP/2 consists of.

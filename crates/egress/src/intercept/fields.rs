@@ -3,7 +3,7 @@
 
 use http::header::{
     ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, Entry, HOST, HeaderMap, HeaderName,
-    HeaderValue, IF_RANGE, RANGE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 
 use crate::http::fields::tokens;
@@ -26,6 +26,15 @@ const KEPT: [HeaderName; 6] = [
     TRAILER,
     http::header::CONTENT_ENCODING,
     http::header::EXPECT,
+];
+/// Headers that ask for a part of the content, also by the names that old and
+/// proprietary servers know.
+const RANGES: [&str; 5] = [
+    "range",
+    "if-range",
+    "request-range",
+    "x-range",
+    "x-ms-range",
 ];
 const TRAILERS: &[u8] = b"trailers";
 /// Codings that every client knows who asked for any.
@@ -102,8 +111,14 @@ fn is_accepted(member: &str) -> bool {
 
 /// A secret could be fetched in pieces that are none of its forms.
 pub(crate) fn drop_ranges(headers: &mut HeaderMap) {
-    headers.remove(RANGE);
-    headers.remove(IF_RANGE);
+    let of_ranges: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| RANGES.contains(&name.as_str().replace('_', "-").as_str()))
+        .cloned()
+        .collect();
+    for name in of_ranges {
+        headers.remove(name);
+    }
 }
 
 /// Whether a name in `headers` is `name` with `_` for some `-`: some servers
@@ -176,6 +191,20 @@ mod tests {
         let mut none = HeaderMap::new();
         narrow_codings(&mut none);
         assert_eq!(none[ACCEPT_ENCODING], "identity");
+    }
+
+    #[test]
+    fn g5_no_header_asks_for_a_part() {
+        let mut found = headers(&[
+            ("range", "bytes=0-3"),
+            ("if-range", "x"),
+            ("request-range", "bytes=0-3"),
+            ("request_range", "bytes=0-3"),
+            ("x-ms-range", "bytes=0-3"),
+            ("accept", "*/*"),
+        ]);
+        drop_ranges(&mut found);
+        assert_eq!(found, headers(&[("accept", "*/*")]));
     }
 
     #[test]

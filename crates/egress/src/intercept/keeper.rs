@@ -2,7 +2,7 @@
 //! remembered once they left, so that none of them is let in again.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,9 +23,13 @@ const MOST_BODIES: usize = 32;
 /// A shorter secret could not be told from ordinary text, and so not be hidden
 /// in what comes back.
 const SHORTEST: usize = 8;
-/// Values of one service that are remembered; with more, the oldest rotated
-/// away long ago.
-const MOST_VALUES: usize = 16;
+/// Values that may leave in one run. All of them are looked for in what comes
+/// back, and none is ever forgotten: a server may keep what it was sent.
+const MOST_VALUES: usize = 256;
+/// Answers of one run that a secret may be found in. Whoever can make a server
+/// send bytes of his own choice can try with each answer whether they are the
+/// secret, and a server that says so often is no place for it.
+const MOST_ANSWERS: u32 = 64;
 
 /// What attaching secrets and hiding them needs.
 pub(crate) struct Keeper {
@@ -39,8 +43,11 @@ pub(crate) struct Keeper {
 /// What left the machine.
 #[derive(Default)]
 struct Gone {
+    /// In the order in which they left; their numbers stay.
     values: Vec<(String, Rc<Secret>)>,
     places: HashSet<(Target, u16)>,
+    /// How many answers each service's secret was found in.
+    returned: HashMap<String, u32>,
     forms: Option<Arc<Forms>>,
 }
 
@@ -57,6 +64,10 @@ impl Keeper {
 
     /// The secret of `service` as it is now.
     pub(crate) async fn secret(&self, service: &str) -> Result<Rc<Secret>, SecretError> {
+        if self.gone.borrow().returned.get(service) > Some(&MOST_ANSWERS) {
+            let why = format!("it came back in more than {MOST_ANSWERS} answers");
+            return Err(SecretError::Withdrawn(why));
+        }
         let late = || SecretError::Failed("it takes too long".to_owned());
         let secret = if self.vault.may_block(service) {
             let reading = tokio::time::timeout(READING_TIME, self.read(service)).await;
@@ -92,6 +103,24 @@ impl Keeper {
         Arc::clone(&self.bodies).acquire_owned().await.ok()
     }
 
+    /// Whether a value can be remembered if it leaves.
+    pub(crate) fn check_room(&self, service: &str, secret: &Secret) -> Result<(), SecretError> {
+        if self.gone.borrow().has_room(service, secret) {
+            return Ok(());
+        }
+        let why = format!("{MOST_VALUES} different secrets have left in this run");
+        Err(SecretError::Failed(why))
+    }
+
+    /// Notes an answer that a value was found in. Returns its service.
+    pub(crate) fn returned(&self, value: usize) -> Option<String> {
+        let mut gone = self.gone.borrow_mut();
+        let service = gone.values.get(value)?.0.clone();
+        let count = gone.returned.entry(service.clone()).or_default();
+        *count = count.saturating_add(1);
+        Some(service)
+    }
+
     /// Notes that a secret is about to leave with `attempt`. What comes back is
     /// scrubbed of it from here on.
     pub(crate) fn leaves(&self, service: &str, secret: &Rc<Secret>, attempt: &Attempt) {
@@ -106,8 +135,11 @@ impl Keeper {
                     shown: self.shown_for(service),
                 })
                 .collect();
-            let forms = Arc::new(Forms::of_secrets(&hidden));
-            gone.forms = Some(forms);
+            let forms = match &gone.forms {
+                Some(known) => Forms::grown(known, &hidden),
+                None => Forms::of_secrets(&hidden),
+            };
+            gone.forms = Some(Arc::new(forms));
         }
     }
 
@@ -133,17 +165,38 @@ impl Keeper {
 impl Gone {
     /// Whether the value is new.
     fn remember(&mut self, service: &str, secret: &Rc<Secret>) -> bool {
-        let of_service = |(own, _): &(String, Rc<Secret>)| own == service;
-        let known = self.values.iter().filter(|one| of_service(one));
-        if known.clone().any(|(_, own)| own == secret) {
+        if self.knows(service, secret) {
             return false;
-        }
-        if known.count() >= MOST_VALUES
-            && let Some(oldest) = self.values.iter().position(of_service)
-        {
-            self.values.remove(oldest);
         }
         self.values.push((service.to_owned(), Rc::clone(secret)));
         true
+    }
+
+    fn has_room(&self, service: &str, secret: &Secret) -> bool {
+        self.values.len() < MOST_VALUES || self.knows(service, secret)
+    }
+
+    fn knows(&self, service: &str, secret: &Secret) -> bool {
+        let mut known = self.values.iter();
+        known.any(|(own, value)| own == service && **value == *secret)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn g5_what_could_not_be_remembered_does_not_leave() {
+        let mut gone = Gone::default();
+        let value = |number: usize| Rc::new(Secret::new(format!("secret-{number}")));
+        for number in 0..MOST_VALUES {
+            assert!(gone.has_room("forge", &value(number)), "{number}");
+            assert!(gone.remember("forge", &value(number)));
+        }
+        assert!(!gone.has_room("forge", &value(MOST_VALUES)));
+        assert!(gone.has_room("forge", &value(0)), "it left before");
+        assert!(!gone.remember("forge", &value(0)));
+        assert_eq!(gone.values.len(), MOST_VALUES);
     }
 }

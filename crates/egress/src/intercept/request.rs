@@ -146,7 +146,7 @@ async fn serve(
 struct Guards {
     looking: Looking,
     finder: Finder,
-    /// Services whose placeholders may be in the request.
+    /// Services whose placeholders may be in the body and what follows it.
     bound: Vec<String>,
     alarm: Rc<Alarm>,
     signal: Signal,
@@ -310,7 +310,7 @@ impl Outgoing<'_> {
             headers.remove("connect-accept-encoding");
             headers.remove(SEC_WEBSOCKET_EXTENSIONS);
         }
-        if self.guards.looking.is_close() {
+        if self.guards.looking.wants_wholes() {
             drop_ranges(headers);
         }
         if let Some(body) = &self.draft.body {

@@ -5,6 +5,8 @@ mod codings;
 mod scrubbed;
 
 use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -47,7 +49,14 @@ pub(crate) enum Looking {
         exit: Rc<Exit>,
         /// The server gets secrets itself.
         close: bool,
+        returns: Rc<Returns>,
     },
+}
+
+/// The secrets that were found in one answer.
+pub(crate) struct Returns {
+    attempt: Attempt,
+    values: RefCell<BTreeSet<usize>>,
 }
 
 /// What becomes of a secret that is found.
@@ -70,8 +79,28 @@ impl Looking {
         let place = Request::connect(&attempt.target, attempt.port);
         let close = keeper.sent_to(attempt)
             || !attachments(&exit.policy(), &place, connection.scheme).is_empty();
+        let returns = Rc::new(Returns {
+            attempt: attempt.clone(),
+            values: RefCell::default(),
+        });
         let exit = Rc::clone(exit);
-        Self::At { exit, close }
+        Self::At {
+            exit,
+            close,
+            returns,
+        }
+    }
+
+    /// Records values that were found, each once for an answer.
+    fn note(&self, found: BTreeSet<usize>) {
+        let Self::At { exit, returns, .. } = self else {
+            return;
+        };
+        for value in found {
+            if returns.values.borrow_mut().insert(value) {
+                exit.note_returned(&returns.attempt, value);
+            }
+        }
     }
 
     pub(super) fn is_on(&self) -> bool {
@@ -80,6 +109,12 @@ impl Looking {
 
     pub(super) fn is_close(&self) -> bool {
         matches!(self, Self::At { close: true, .. })
+    }
+
+    /// Whether answers must be whole. In parts a secret could come back from
+    /// any server that may have it, once one has left.
+    pub(super) fn wants_wholes(&self) -> bool {
+        self.is_close() || self.forms().is_some()
     }
 
     /// The secrets that are hidden at this moment.
@@ -132,30 +167,39 @@ fn has_no_body(parts: &Parts, method: &Method) -> bool {
 /// reason phrase and the original case of names.
 pub(super) fn scrub_head(parts: &mut Parts, looking: &Looking) {
     parts.extensions.clear();
-    if looking.is_close() {
+    if looking.wants_wholes() {
         parts.headers.remove(ACCEPT_RANGES);
     }
-    if let Some(forms) = looking.forms() {
-        scrub_headers(&mut parts.headers, &forms);
-    }
+    scrub_headers(&mut parts.headers, looking);
 }
 
-fn scrub_headers(headers: &mut HeaderMap, forms: &Forms) {
+/// Hides secrets in headers or trailers.
+fn scrub_headers(headers: &mut HeaderMap, looking: &Looking) {
+    let Some(forms) = looking.forms() else {
+        return;
+    };
+    let mut found = BTreeSet::new();
     let named: Vec<HeaderName> = headers
         .keys()
-        .filter(|name| matches!(forms.scrub(name.as_str().as_bytes()), Cow::Owned(_)))
+        .filter(|name| {
+            matches!(
+                forms.scrub_noting(name.as_str().as_bytes(), &mut found),
+                Cow::Owned(_)
+            )
+        })
         .cloned()
         .collect();
     for name in named {
         headers.remove(name);
     }
     for value in headers.values_mut() {
-        let scrubbed = match forms.scrub(value.as_bytes()) {
+        let scrubbed = match forms.scrub_noting(value.as_bytes(), &mut found) {
             Cow::Borrowed(_) => continue,
             Cow::Owned(scrubbed) => HeaderValue::try_from(scrubbed),
         };
         *value = scrubbed.unwrap_or(HeaderValue::from_static(""));
     }
+    looking.note(found);
 }
 
 /// Text takes a placeholder of any length; other contents would be broken by
@@ -202,13 +246,6 @@ fn forget_coding(headers: &mut HeaderMap) {
     let weak = strong.and_then(|tag| HeaderValue::try_from([b"W/", tag.as_bytes()].concat()).ok());
     if let Some(weak) = weak {
         headers.insert(ETAG, weak);
-    }
-}
-
-/// Hides secrets in trailers.
-fn scrub_trailers(trailers: &mut HeaderMap, looking: &Looking) {
-    if let Some(forms) = looking.forms() {
-        scrub_headers(trailers, &forms);
     }
 }
 

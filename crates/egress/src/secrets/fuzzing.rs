@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 
-use super::{Decoder, Forms, Hidden, Placeholders, Progress, REDACTED, Scrubber, Watch};
+use super::pattern::Extent;
+use super::{Context, Decoder, Forms, Hidden, Placeholders, Progress, REDACTED, Scrubber, Watch};
 use crate::secret::Placeholder;
 
 /// More than that is not looked at.
@@ -14,14 +15,23 @@ const MOST_DECODED: usize = 4 * 1024 * 1024;
 pub struct Scrubbing(Arc<Forms>);
 
 impl Scrubbing {
-    /// Of `values`, in every form.
+    /// Of `values`, in every form, and long parts of them.
     pub fn of(values: &[&str]) -> Self {
+        Self::with(values, Extent::Parts)
+    }
+
+    /// Of whole values only.
+    pub fn of_whole(values: &[&str]) -> Self {
+        Self::with(values, Extent::Whole)
+    }
+
+    fn with(values: &[&str], extent: Extent) -> Self {
         let hidden = |value| Hidden {
             value,
             shown: REDACTED,
         };
         let values: Vec<Hidden<'_>> = values.iter().copied().map(hidden).collect();
-        Self(Arc::new(Forms::of_secrets(&values)))
+        Self(Arc::new(Forms::of(&values, extent)))
     }
 
     /// What is left of a stream.
@@ -74,4 +84,17 @@ pub fn decoded<'a>(encoding: &str, pieces: impl IntoIterator<Item = &'a [u8]>) -
     }
     decoder.finish().ok()?;
     (out.len() <= MOST_DECODED).then(|| out.into())
+}
+
+/// A body of some type with `secret` in the place of `held`, where it may be
+/// put there.
+pub fn substituted(held: &str, secret: &str, body: &[u8], kind: &str) -> Option<Vec<u8>> {
+    let placeholder = Placeholder {
+        service: String::new(),
+        text: held.to_owned(),
+    };
+    let placeholders = Placeholders::new(&[placeholder])?;
+    placeholders.check_body("", body, (kind, "")).ok()?;
+    let out = placeholders.substitute(body, Context::of(kind), &|_| Some(secret));
+    Some(out.into_owned())
 }

@@ -76,7 +76,7 @@ impl Guards {
         if self.queues.is_empty() {
             return;
         }
-        let begins = matches!(byte, b'%' | b'\\' | b'&' | b'\n' | b'\r');
+        let begins = matches!(byte, b'%' | b'\\' | b'&' | b'=' | b'\n' | b'\r');
         let may_begin = self.rest <= LONGEST_REST - REPEATED;
         if self.rest > 0 && !(begins && may_begin) {
             self.rest -= 1;

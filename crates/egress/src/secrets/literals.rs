@@ -6,11 +6,16 @@ use super::pattern::{Alternative, Pattern, UNBROKEN};
 /// Their length, where a form does not begin with a longer way to write its
 /// first symbol.
 const LENGTH: usize = UNBROKEN;
+/// So much is enough of such a way. Longer ones would be many for each value;
+/// so they are the same few for all.
+const ENOUGH: usize = 4;
 
-/// The beginnings of `pattern`.
+/// The beginnings of `pattern` and of its parts.
 pub(super) fn of(pattern: &Pattern) -> Vec<Vec<u8>> {
     let mut literals = Vec::new();
-    extend(pattern, 0, &[], &mut literals);
+    for first in pattern.beginnings() {
+        extend(pattern, first, &[], &mut literals);
+    }
     literals
 }
 
@@ -23,9 +28,13 @@ fn extend(pattern: &Pattern, at: usize, text: &[u8], literals: &mut Vec<Vec<u8>>
         extend(pattern, at + 1, &[text, &[byte]].concat(), literals);
     }
     for way in pattern.alternatives(at) {
+        // Nothing begins with a new line.
+        if text.is_empty() && way.symbols == 0 {
+            continue;
+        }
         let whole = way.spelling.len();
         let length = match text.len() {
-            0 => whole,
+            0 => whole.min(ENOUGH),
             used => whole.min(LENGTH - used),
         };
         for written in first_bytes(&way, length) {

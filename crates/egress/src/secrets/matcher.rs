@@ -7,19 +7,28 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 use super::guard::{Guards, HARMLESS};
 use super::literals;
-use super::pattern::{Case, Pattern};
+use super::pattern::{Case, Extent, Pattern};
 
+/// More beginnings than that are looked for with less memory.
+const MANY: usize = 4096;
 /// More threads than that may be the same ones twice.
 const FEW: usize = 32;
 
 /// Compiled forms.
 pub(super) struct Matcher {
     patterns: Vec<Pattern>,
-    /// The patterns that can begin with a byte.
-    starts: Vec<Vec<u32>>,
+    /// What can begin with a byte.
+    starts: Vec<Vec<Start>>,
     beginnings: Option<AhoCorasick>,
     /// The length of the longest beginning.
     longest: usize,
+}
+
+/// A pattern, and the symbol that an occurrence of it begins with.
+#[derive(Debug, Clone, Copy)]
+struct Start {
+    pattern: u32,
+    symbol: u32,
 }
 
 /// One occurrence, in bytes from the beginning of the stream.
@@ -48,6 +57,8 @@ struct Thread {
     symbol: u32,
     within: Within,
     start: u64,
+    /// The symbol that `start` is at.
+    from: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,32 +72,52 @@ enum Within {
 }
 
 impl Thread {
-    fn new(pattern: u32, start: u64) -> Self {
+    fn new(begun: Start, start: u64) -> Self {
         Self {
-            pattern,
-            symbol: 0,
+            pattern: begun.pattern,
+            symbol: begun.symbol,
             within: Within::Before,
             start,
+            from: begun.symbol,
         }
+    }
+
+    /// How many symbols have come.
+    fn symbols(&self) -> u32 {
+        self.symbol - self.from
     }
 }
 
 impl Matcher {
     /// Compiles every form of `values`, numbered in their order.
-    pub(super) fn new<'a>(values: impl IntoIterator<Item = &'a str>, case: Case) -> Self {
-        let all = |(owner, value)| Pattern::all_of(value, owner, case);
+    pub(super) fn new<'a>(
+        values: impl IntoIterator<Item = &'a str>,
+        case: Case,
+        extent: Extent,
+    ) -> Self {
+        let all = |(owner, value)| Pattern::all_of(value, owner, case, extent);
         let patterns: Vec<Pattern> = values.into_iter().enumerate().flat_map(all).collect();
         let mut texts: Vec<Vec<u8>> = patterns.iter().flat_map(literals::of).collect();
         texts.sort_unstable();
         texts.dedup();
         Self {
-            starts: (0..=u8::MAX)
-                .map(|byte| starting(&patterns, byte))
-                .collect(),
+            starts: starts(&patterns),
             longest: texts.iter().map(Vec::len).max().unwrap_or(0),
             beginnings: searcher(&texts),
             patterns,
         }
+    }
+
+    /// Whether what comes next may tell whether the thread is right. That of a
+    /// part which begins later in a value is not waited for before it is
+    /// enough: were it, whoever gets bytes of his own choice back could tell
+    /// from their delay which few symbols follow each other anywhere in it.
+    fn is_awaited(&self, thread: &Thread) -> bool {
+        thread.from == 0 || thread.symbols() as usize >= self.enough(thread)
+    }
+
+    fn enough(&self, thread: &Thread) -> usize {
+        self.patterns[thread.pattern as usize].enough()
     }
 
     /// Where to look closely, from `at` on: at the next beginning, or near the
@@ -105,64 +136,93 @@ impl Matcher {
 }
 
 fn searcher(texts: &[Vec<u8>]) -> Option<AhoCorasick> {
+    let kind = if texts.len() > MANY {
+        AhoCorasickKind::ContiguousNFA
+    } else {
+        AhoCorasickKind::DFA
+    };
     AhoCorasick::builder()
         .match_kind(MatchKind::LeftmostFirst)
-        .kind(Some(AhoCorasickKind::DFA))
+        .kind(Some(kind))
         .build(texts)
         .ok()
 }
 
-fn starting(patterns: &[Pattern], byte: u8) -> Vec<u32> {
-    let starts = |pattern: &Pattern| {
-        pattern.has(0, byte) || pattern.alternatives(0).any(|way| way.spelling.has(0, byte))
-    };
-    (0..)
-        .zip(patterns)
-        .filter(|(_, pattern)| starts(pattern))
-        .map(|(number, _)| number)
-        .collect()
+/// What can begin with each byte.
+fn starts(patterns: &[Pattern]) -> Vec<Vec<Start>> {
+    let mut starts = vec![Vec::new(); usize::from(u8::MAX) + 1];
+    for (number, pattern) in (0..).zip(patterns) {
+        for (symbol, at) in (0..).zip(pattern.beginnings()) {
+            let mut first: Vec<u8> = pattern.bytes_at(at);
+            let ways = pattern.alternatives(at).filter(|way| way.symbols > 0);
+            first.extend(ways.flat_map(|way| way.spelling.bytes_at(0)));
+            first.sort_unstable();
+            first.dedup();
+            for byte in first {
+                starts[usize::from(byte)].push(Start {
+                    pattern: number,
+                    symbol,
+                });
+            }
+        }
+    }
+    starts
 }
 
 impl Run {
     /// Reads on, and tells of every occurrence that is complete.
     pub(super) fn feed(&mut self, matcher: &Matcher, bytes: &[u8], found: &mut impl FnMut(Match)) {
         let mut at = 0;
+        let mut next = matcher.next_beginning(bytes, at);
         while at < bytes.len() {
+            if at > next {
+                next = matcher.next_beginning(bytes, at);
+            }
             if self.threads.is_empty() && self.guards.is_empty() {
-                let next = matcher.next_beginning(bytes, at);
                 self.position += (next - at) as u64;
                 at = next;
             }
             if let Some(byte) = bytes.get(at) {
-                self.step(matcher, *byte, found);
+                let begun: &[Start] = if at == next {
+                    &matcher.starts[usize::from(*byte)]
+                } else {
+                    &[]
+                };
+                self.step(matcher, *byte, begun, found);
                 at += 1;
             }
         }
     }
 
+    /// Whether nothing that came can become an occurrence any more.
+    pub(super) fn is_clear(&self) -> bool {
+        self.threads.is_empty() && self.guards.is_empty()
+    }
+
     /// Where the earliest beginning is that may yet become an occurrence, as far
     /// as may be told.
-    pub(super) fn earliest(&self) -> Option<u64> {
-        let threads = self.threads.iter().map(|thread| thread.start);
+    pub(super) fn earliest(&self, matcher: &Matcher) -> Option<u64> {
+        let awaited = self.threads.iter().filter(|one| matcher.is_awaited(one));
+        let threads = awaited.map(|thread| thread.start);
         threads.chain(self.guards.earliest()).min()
     }
 
-    /// How many bytes came so far.
-    pub(super) fn position(&self) -> u64 {
-        self.position
-    }
-
     /// Whether no more than the first few symbols of any form have come.
-    pub(super) fn is_harmless(&self) -> bool {
-        let mut threads = self.threads.iter();
-        threads.all(|thread| thread.symbol <= HARMLESS) && !self.guards.is_deep()
+    pub(super) fn is_harmless(&self, matcher: &Matcher) -> bool {
+        let mut awaited = self.threads.iter().filter(|one| matcher.is_awaited(one));
+        awaited.all(|thread| thread.symbols() <= HARMLESS) && !self.guards.is_deep()
     }
 
-    fn step(&mut self, matcher: &Matcher, byte: u8, found: &mut impl FnMut(Match)) {
+    fn step(
+        &mut self,
+        matcher: &Matcher,
+        byte: u8,
+        begun: &[Start],
+        found: &mut impl FnMut(Match),
+    ) {
         std::mem::swap(&mut self.threads, &mut self.before);
         let start = self.position;
-        let starts = matcher.starts[usize::from(byte)].iter();
-        let begun = starts.map(|pattern| Thread::new(*pattern, start));
+        let begun = begun.iter().map(|begun| Thread::new(*begun, start));
         self.position += 1;
         self.guards.pass(byte);
         let mut follow = Follow {
@@ -211,8 +271,9 @@ impl<F: FnMut(Match)> Follow<'_, F> {
             self.advance(thread, 1);
         }
         for (index, way) in (0..).zip(pattern.alternatives(symbol)) {
-            let again = way.symbols == 0 && thread.within == Within::NewLine;
-            if !again && way.spelling.has(0, byte) {
+            // A new line comes neither first nor twice.
+            let is_first = thread.symbols() == 0 || thread.within == Within::NewLine;
+            if !(way.symbols == 0 && is_first) && way.spelling.has(0, byte) {
                 self.spelled(thread, index, 1, (way.spelling.len(), way.symbols));
             }
         }
@@ -231,15 +292,18 @@ impl<F: FnMut(Match)> Follow<'_, F> {
     fn advance(&mut self, thread: Thread, symbols: u32) {
         let symbol = thread.symbol + symbols;
         let pattern = &self.matcher.patterns[thread.pattern as usize];
-        if symbol as usize == pattern.len() {
+        let length = (symbol - thread.from) as usize;
+        if length >= pattern.enough() && symbols > 0 {
             (self.found)(Match {
                 owner: pattern.owner,
                 start: thread.start,
                 end: self.end,
             });
+        }
+        if symbol as usize == pattern.len() {
             return;
         }
-        if thread.symbol < HARMLESS && symbol >= HARMLESS {
+        if thread.from == 0 && thread.symbol < HARMLESS && symbol >= HARMLESS {
             self.guards.hold(pattern, symbol, thread.start);
         }
         let within = match symbols {

@@ -23,8 +23,27 @@ pub(super) enum Case {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lines {
     One,
+    /// Between any two symbols, as quoted-printable breaks them.
+    Soft,
     Many,
 }
+
+/// How much of a value has to be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    Whole,
+    /// A part that is long enough to be nothing else, and to be worth hiding:
+    /// what comes before a value can make a server take its first characters
+    /// for something else, and give the rest of it back.
+    Parts,
+}
+
+/// No more than so many symbols of a form may be missing: tokens of one issuer
+/// begin alike.
+const MOST_MISSING: usize = 32;
+/// A shorter part than this is one only if hardly anything is missing: it may
+/// be a word.
+const SHORTEST_PART: usize = 12;
 
 /// One form.
 pub(super) struct Pattern {
@@ -34,6 +53,8 @@ pub(super) struct Pattern {
     case: Case,
     escaped: Escaped,
     lines: Lines,
+    /// How many symbols in a row are enough.
+    enough: usize,
     /// Characters of more than one symbol, in order.
     wide: Vec<Wide>,
 }
@@ -54,7 +75,7 @@ pub(super) struct Alternative<'a> {
 
 impl Pattern {
     /// Every form of a value.
-    pub(super) fn all_of(value: &str, owner: usize, case: Case) -> Vec<Self> {
+    pub(super) fn all_of(value: &str, owner: usize, case: Case, extent: Extent) -> Vec<Self> {
         let mut patterns = vec![Self::plain(value, owner, case)];
         if value.len() >= SHORTEST_ENCODED {
             let hex = HEXLOWER.encode(value.as_bytes()).into_bytes();
@@ -70,6 +91,11 @@ impl Pattern {
             }
         }
         patterns.retain(|pattern| !pattern.symbols.is_empty());
+        if extent == Extent::Parts {
+            for pattern in &mut patterns {
+                pattern.enough = enough_of(pattern.len());
+            }
+        }
         patterns
     }
 
@@ -88,7 +114,8 @@ impl Pattern {
             symbols: Zeroizing::new(value.as_bytes().to_vec()),
             case,
             escaped: Escaped::Everything,
-            lines: Lines::One,
+            lines: Lines::Soft,
+            enough: value.len(),
             wide: wide.collect(),
         }
     }
@@ -96,6 +123,7 @@ impl Pattern {
     fn encoded(text: Vec<u8>, owner: usize, case: Case, lines: Lines) -> Self {
         Self {
             owner,
+            enough: text.len(),
             symbols: Zeroizing::new(text),
             case,
             escaped: Escaped::Marks,
@@ -108,11 +136,22 @@ impl Pattern {
         self.symbols.len()
     }
 
+    /// How many symbols in a row are enough to be hidden.
+    pub(super) fn enough(&self) -> usize {
+        self.enough
+    }
+
+    /// The symbols that a part may begin with.
+    pub(super) fn beginnings(&self) -> std::ops::RangeInclusive<usize> {
+        0..=self.len() - self.enough
+    }
+
     /// How many symbols and new lines there can be after the first `symbols`.
     pub(super) fn units_after(&self, symbols: u32) -> u64 {
         let left = (self.len() as u64).saturating_sub(symbols.into());
         match self.lines {
-            Lines::One => left,
+            // What begins a soft break counts for what follows it, too.
+            Lines::One | Lines::Soft => left,
             Lines::Many => left * 2,
         }
     }
@@ -159,6 +198,7 @@ impl Pattern {
     fn line_breaks(&self, at: usize) -> &'static [Spelling] {
         match self.lines {
             Lines::Many if at >= UNBROKEN => spelling::of_line_break(),
+            Lines::Soft if at > 0 => spelling::of_soft_break(),
             _ => &[],
         }
     }
@@ -173,6 +213,15 @@ impl Pattern {
             symbols: wide.symbols,
         })
     }
+}
+
+/// How many symbols of a form of `length` are a part that is hidden.
+fn enough_of(length: usize) -> usize {
+    let long = SHORTEST_PART.min(length.saturating_sub(1)).max(1);
+    length
+        .saturating_sub(MOST_MISSING)
+        .max(length.div_ceil(2))
+        .max(long)
 }
 
 /// How many bytes a character outside ASCII has.

@@ -1,17 +1,20 @@
 //! Hides secret values in what comes back.
 //!
 //! Whatever is part of a value in any of its forms is left out, also where two
-//! occurrences overlap. Bytes are held back only from where a form may begin, for
-//! as long as it may be; how the stream is cut changes nothing.
+//! occurrences overlap, and where only a long part of one is there. Bytes are held back only from where a form may begin, for
+//! as long as it may be; how the stream is cut changes nothing. Parts that begin
+//! later in a value are not waited for before they are long enough: what came
+//! of them in pieces before that has passed.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::{Buf, BufMut, BytesMut};
 
 use super::matcher::{Match, Matcher, Run};
-use super::pattern::Case;
+use super::pattern::{Case, Extent};
 
 /// What is shown where there is no placeholder.
 pub(crate) const REDACTED: &str = "[redacted]";
@@ -31,27 +34,77 @@ pub(crate) struct Hidden<'a> {
 /// HTML with any of their characters escaped, in capitals or not, in UTF-16, in
 /// hex, and within base64.
 pub(crate) struct Forms {
-    matcher: Matcher,
+    chunks: Vec<Chunk>,
     shown: Vec<Box<str>>,
+}
+
+/// Values that were compiled together. Their numbers are powers of two, each
+/// chunk larger than the next, so that one more value seldom means that many
+/// have to be compiled again.
+#[derive(Clone)]
+struct Chunk {
+    /// The number of the first.
+    first: usize,
+    count: usize,
+    matcher: Arc<Matcher>,
 }
 
 impl Forms {
     pub(crate) fn of_secrets(values: &[Hidden<'_>]) -> Self {
+        Self::of(values, Extent::Parts)
+    }
+
+    /// The same for values the first of which are those of `known`.
+    pub(crate) fn grown(known: &Self, values: &[Hidden<'_>]) -> Self {
+        Self::from_chunks(&known.chunks, values, Extent::Parts)
+    }
+
+    pub(super) fn of(values: &[Hidden<'_>], extent: Extent) -> Self {
+        Self::from_chunks(&[], values, extent)
+    }
+
+    fn from_chunks(known: &[Chunk], values: &[Hidden<'_>], extent: Extent) -> Self {
+        let mut chunks = Vec::new();
+        let mut first = 0;
+        while first < values.len() {
+            // The highest bit of what is left.
+            let count = 1 << (values.len() - first).ilog2();
+            let same = |chunk: &&Chunk| (chunk.first, chunk.count) == (first, count);
+            chunks.push(known.iter().find(same).cloned().unwrap_or_else(|| {
+                let texts = values[first..first + count].iter().map(|one| one.value);
+                Chunk {
+                    first,
+                    count,
+                    matcher: Arc::new(Matcher::new(texts, Case::Matters, extent)),
+                }
+            }));
+            first += count;
+        }
         Self {
-            matcher: Matcher::new(values.iter().map(|one| one.value), Case::Matters),
+            chunks,
             shown: values.iter().map(|one| one.shown.into()).collect(),
         }
     }
 
     /// A whole text without the values.
     pub(crate) fn scrub<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
+        self.scrub_noting(text, &mut BTreeSet::new())
+    }
+
+    /// The same, with the numbers of the values that were in it.
+    pub(crate) fn scrub_noting<'a>(
+        &self,
+        text: &'a [u8],
+        found: &mut BTreeSet<usize>,
+    ) -> Cow<'a, [u8]> {
         let mut progress = Progress::default();
-        progress.read(&self.matcher, text);
+        progress.read(&self.chunks, text);
         if progress.found.is_empty() {
             return Cow::Borrowed(text);
         }
+        found.extend(progress.found.iter().map(|one| one.owner));
         let mut out = BytesMut::with_capacity(text.len());
-        let end = progress.run.position();
+        let end = progress.position;
         progress.pass(end, text, &mut self.sink(Filling::Shown, &mut out));
         Cow::Owned(out.into())
     }
@@ -79,6 +132,8 @@ pub(crate) struct Scrubber {
     forms: Arc<Forms>,
     filling: Filling,
     progress: Progress,
+    /// Whose values were found.
+    owners: BTreeSet<usize>,
     /// What came and was not passed on.
     held: BytesMut,
 }
@@ -89,6 +144,7 @@ impl Scrubber {
             forms,
             filling: Filling::Shown,
             progress: Progress::default(),
+            owners: BTreeSet::new(),
             held: BytesMut::new(),
         }
     }
@@ -101,10 +157,17 @@ impl Scrubber {
         }
     }
 
+    /// The numbers of the values that were found since this was last asked.
+    pub(crate) fn take_found(&mut self) -> BTreeSet<usize> {
+        std::mem::take(&mut self.owners)
+    }
+
     /// Takes the next bytes, and appends to `out` what may pass.
     pub(crate) fn feed(&mut self, bytes: &[u8], out: &mut BytesMut) {
-        self.progress.read(&self.forms.matcher, bytes);
-        let safe = self.progress.safe();
+        self.progress.read(&self.forms.chunks, bytes);
+        let found = self.progress.found.iter().map(|one| one.owner);
+        self.owners.extend(found);
+        let safe = self.progress.safe(&self.forms.chunks);
         let mut sink = self.forms.sink(self.filling, out);
         if self.held.is_empty() {
             let passed = self.progress.pass(safe, bytes, &mut sink);
@@ -121,7 +184,7 @@ impl Scrubber {
     /// may be waited for in turn. If the rest of the value follows, it is
     /// hidden.
     pub(crate) fn release(&mut self, out: &mut BytesMut) {
-        if self.progress.run.is_harmless() {
+        if self.progress.is_harmless(&self.forms.chunks) {
             self.pass_all(out);
         }
     }
@@ -134,11 +197,11 @@ impl Scrubber {
 
     /// Nothing that came can become a value any more.
     pub(crate) fn is_idle(&self) -> bool {
-        self.held.is_empty() && self.progress.run.earliest().is_none()
+        self.held.is_empty() && self.progress.runs.iter().all(Run::is_clear)
     }
 
     fn pass_all(&mut self, out: &mut BytesMut) {
-        let end = self.progress.run.position();
+        let end = self.progress.position;
         let mut sink = self.forms.sink(self.filling, out);
         self.progress.pass(end, &self.held, &mut sink);
         self.held.clear();
@@ -148,7 +211,10 @@ impl Scrubber {
 /// How far a stream was read and passed on. Positions are those in the stream.
 #[derive(Default)]
 struct Progress {
-    run: Run,
+    /// One for each chunk.
+    runs: Vec<Run>,
+    /// How many bytes came so far.
+    position: u64,
     /// Occurrences that were not passed yet.
     found: Vec<Match>,
     /// The first byte that was neither passed on nor left out.
@@ -165,21 +231,35 @@ struct Sink<'a> {
 }
 
 impl Progress {
-    fn read(&mut self, matcher: &Matcher, bytes: &[u8]) {
+    fn read(&mut self, chunks: &[Chunk], bytes: &[u8]) {
+        self.runs.resize_with(chunks.len(), Run::default);
         let found = &mut self.found;
-        self.run.feed(matcher, bytes, &mut |one| found.push(one));
+        for (run, chunk) in self.runs.iter_mut().zip(chunks) {
+            run.feed(&chunk.matcher, bytes, &mut |one| {
+                let owner = chunk.first + one.owner;
+                found.push(Match { owner, ..one });
+            });
+        }
+        self.position += bytes.len() as u64;
+    }
+
+    fn is_harmless(&self, chunks: &[Chunk]) -> bool {
+        let mut runs = self.runs.iter().zip(chunks);
+        runs.all(|(run, chunk)| run.is_harmless(&chunk.matcher))
     }
 
     /// What is before this cannot become a value any more.
-    fn safe(&self) -> u64 {
-        self.run.earliest().unwrap_or(self.run.position())
+    fn safe(&self, chunks: &[Chunk]) -> u64 {
+        let runs = self.runs.iter().zip(chunks);
+        let earliest = runs.filter_map(|(run, chunk)| run.earliest(&chunk.matcher));
+        earliest.min().unwrap_or(self.position)
     }
 
     /// Passes what is before `end`. `bytes` are the last that came; returns how
     /// many of them are done with.
     fn pass(&mut self, end: u64, bytes: &[u8], sink: &mut Sink<'_>) -> usize {
         let window = Window {
-            start: self.run.position() - bytes.len() as u64,
+            start: self.position - bytes.len() as u64,
             bytes,
         };
         // Of two that begin together the longer one is the value meant.

@@ -87,6 +87,14 @@ pub(super) fn of_line_break() -> &'static [Spelling] {
     &OF_LINE_BREAK
 }
 
+/// The ways to break a line of quoted-printable.
+pub(super) fn of_soft_break() -> &'static [Spelling] {
+    &OF_SOFT_BREAK
+}
+
+static OF_SOFT_BREAK: LazyLock<Vec<Spelling>> =
+    LazyLock::new(|| ["=\n", "=\r\n"].map(Spelling::exact).into());
+
 static OF_LINE_BREAK: LazyLock<Vec<Spelling>> = LazyLock::new(|| {
     // With a few depths of what programs put before lines.
     let written = [
@@ -120,16 +128,30 @@ fn ways_to_write(byte: u8) -> Vec<Spelling> {
     if !byte.is_ascii() {
         return ways;
     }
-    ways.push(Spelling::with_digits("\\u", &format!("00{hex}")));
-    if byte.is_ascii_alphanumeric() {
-        return ways;
+    for (before, digits) in [
+        ("\\u", format!("00{hex}")),
+        ("\\u{", format!("{byte:x}}}")),
+        ("\\u{", format!("00{hex}}}")),
+        ("\\U", format!("000000{hex}")),
+        ("\\x", hex.clone()),
+        ("\\x{", format!("{byte:x}}}")),
+        // Quoted-printable.
+        ("=", hex.clone()),
+        ("&#x", format!("{byte:x};")),
+        ("&#x", format!("00{hex};")),
+        // Text of one kind within another, or of the same kind twice.
+        ("%25", hex.clone()),
+        ("\\\\u", format!("00{hex}")),
+        ("\\\\x", hex),
+    ] {
+        ways.push(Spelling::with_digits(before, &digits));
     }
-    ways.push(Spelling::with_digits("\\x", &hex));
-    // Text of one kind within another, or of the same kind twice.
-    ways.push(Spelling::with_digits("%25", &hex));
-    ways.push(Spelling::with_digits("\\\\u", &format!("00{hex}")));
+    ways.push(Spelling::exact(format!("\\{byte:03o}")));
+    ways.push(Spelling::exact(format!("\\0{byte:03o}")));
     ways.push(Spelling::exact(format!("&#{byte};")));
-    ways.push(Spelling::with_digits("&#x", &format!("{hex};")));
+    if byte < 0o100 {
+        ways.push(Spelling::exact(format!("\\{byte:o}")));
+    }
     if byte < 100 {
         ways.push(Spelling::exact(format!("&#{byte:03};")));
     }

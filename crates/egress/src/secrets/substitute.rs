@@ -1,9 +1,13 @@
 //! Puts secrets in the place of their placeholders.
+//!
+//! Where a place has escapes, every character is written as one: then nothing
+//! that stands before it can take it for a part of its own.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
-use data_encoding::BASE64;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use data_encoding::{BASE64, Encoding, Specification};
+use percent_encoding::percent_encode_byte;
 use zeroize::Zeroizing;
 
 use super::watch::Placeholders;
@@ -11,11 +15,23 @@ use super::watch::Placeholders;
 /// Longer than any credentials.
 const LONGEST_BASIC: usize = 128 * 1024;
 
+/// Base64 as lenient readers take it, in the usual alphabet.
+static LENIENT: LazyLock<Option<Encoding>> = LazyLock::new(|| {
+    let mut specification = Specification::new();
+    let alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    specification.symbols.push_str(alphabet);
+    specification.translate.from.push_str("-_");
+    specification.translate.to.push_str("+/");
+    specification.check_trailing_bits = false;
+    specification.encoding().ok()
+});
+
 /// What a placeholder stands in, and so how its secret has to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Context {
     Plain,
     Json,
+    /// A form, or a URL.
     Form,
 }
 
@@ -36,20 +52,16 @@ impl Context {
         match self {
             Self::Plain => out.extend_from_slice(secret.as_bytes()),
             Self::Form => {
-                for part in utf8_percent_encode(secret, NON_ALPHANUMERIC) {
-                    out.extend_from_slice(part.as_bytes());
+                for byte in secret.bytes() {
+                    out.extend_from_slice(percent_encode_byte(byte).as_bytes());
                 }
             }
-            Self::Json => secret.chars().for_each(|one| write_json(one, out)),
+            Self::Json => {
+                for unit in secret.encode_utf16() {
+                    out.extend_from_slice(format!("\\u{unit:04x}").as_bytes());
+                }
+            }
         }
-    }
-}
-
-fn write_json(character: char, out: &mut Vec<u8>) {
-    match character {
-        '"' | '\\' => out.extend_from_slice(&[b'\\', character as u8]),
-        '\0'..' ' => out.extend_from_slice(format!("\\u{:04x}", u32::from(character)).as_bytes()),
-        _ => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
     }
 }
 
@@ -86,17 +98,31 @@ impl Placeholders {
         value: &'t [u8],
         secret_of: &dyn Fn(&str) -> Option<&'s str>,
     ) -> Cow<'t, [u8]> {
-        let substitute = |text| self.substitute(text, Context::Plain, secret_of);
-        let Some((scheme, pair)) = basic(value) else {
+        let Some((scheme, pair)) = self.basic(value) else {
             return self.substitute(value, Context::Plain, secret_of);
         };
-        match substitute(&pair) {
+        match self.substitute(&pair, Context::Plain, secret_of) {
             Cow::Borrowed(_) => Cow::Borrowed(value),
             Cow::Owned(pair) => {
                 let pair = Zeroizing::new(pair);
                 Cow::Owned([scheme, BASE64.encode(&pair).as_bytes()].concat())
             }
         }
+    }
+
+    /// The text of a header's value in which placeholders are replaced.
+    pub(super) fn opened<'t>(&self, value: &'t [u8]) -> Cow<'t, [u8]> {
+        match self.basic(value) {
+            Some((_, pair)) => Cow::Owned(pair),
+            None => Cow::Borrowed(value),
+        }
+    }
+
+    /// The scheme with its blank, and name and password, where a placeholder
+    /// is in them.
+    fn basic<'t>(&self, value: &'t [u8]) -> Option<(&'t [u8], Vec<u8>)> {
+        let (scheme, pair) = basic(value)?;
+        self.texts.is_match(&pair).then_some((scheme, pair))
     }
 }
 
@@ -106,7 +132,11 @@ fn basic(value: &[u8]) -> Option<(&[u8], Vec<u8>)> {
     if !scheme.eq_ignore_ascii_case(b"Basic ") || encoded.len() > LONGEST_BASIC {
         return None;
     }
-    let pair = BASE64.decode(encoded.trim_ascii()).ok()?;
+    let mut encoded = encoded.trim_ascii();
+    while let Some(rest) = encoded.strip_suffix(b"=") {
+        encoded = rest;
+    }
+    let pair = LENIENT.as_ref()?.decode(encoded).ok()?;
     Some((scheme, pair))
 }
 
@@ -141,8 +171,11 @@ mod tests {
         let text = format!("x={ONE}&y={TWO}&z={ONE}.");
         for (context, want) in [
             (Context::Plain, "a\"b\\c d&é"),
-            (Context::Json, "a\\\"b\\\\c d&é"),
-            (Context::Form, "a%22b%5Cc%20d%26%C3%A9"),
+            (
+                Context::Json,
+                "\\u0061\\u0022\\u0062\\u005c\\u0063\\u0020\\u0064\\u0026\\u00e9",
+            ),
+            (Context::Form, "%61%22%62%5C%63%20%64%26%C3%A9"),
         ] {
             let want = format!("x={want}&y={TWO}&z={want}.");
             assert_eq!(substituted(&text, context), want);
@@ -167,6 +200,13 @@ mod tests {
         let out = placeholders.substitute_header(value.as_bytes(), &secret_of);
         let want = BASE64.encode("me:a\"b\\c d&é".as_bytes());
         assert_eq!(out, format!("basic {want}").as_bytes());
+        for unusual in [value.trim_end_matches('=').to_owned(), format!("{value}==")] {
+            let out = placeholders.substitute_header(unusual.as_bytes(), &secret_of);
+            assert_eq!(out, format!("basic {want}").as_bytes(), "{unusual}");
+        }
+        let whole = format!("Basic {ONE}");
+        let out = placeholders.substitute_header(whole.as_bytes(), &secret_of);
+        assert_eq!(out, "Basic a\"b\\c d&é".as_bytes());
         let value = format!("Bearer {ONE}");
         let out = placeholders.substitute_header(value.as_bytes(), &secret_of);
         assert_eq!(out, "Bearer a\"b\\c d&é".as_bytes());

@@ -7,6 +7,7 @@ use data_encoding::{BASE64, BASE64_NOPAD, BASE64URL, HEXLOWER, HEXUPPER};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
+use super::pattern::Extent;
 use super::*;
 use crate::secret::Placeholder;
 
@@ -15,13 +16,16 @@ const OTHER: &str = "9\\K+é=%z and on";
 const PLAIN: &str = "ghp_0123456789abcdefXYZ";
 const HELD: &str = "rf-0123456789abcdef0123456789abcdef";
 
-static FORMS: LazyLock<Arc<Forms>> = LazyLock::new(|| {
+static FORMS: LazyLock<Arc<Forms>> = LazyLock::new(|| Arc::new(of_all(Extent::Parts)));
+static WHOLE: LazyLock<Arc<Forms>> = LazyLock::new(|| Arc::new(of_all(Extent::Whole)));
+
+fn of_all(extent: Extent) -> Forms {
     let values = [SECRET, OTHER, PLAIN].map(|value| Hidden {
         value,
         shown: REDACTED,
     });
-    Arc::new(Forms::of_secrets(&values))
-});
+    Forms::of(&values, extent)
+}
 
 fn forms() -> Arc<Forms> {
     Arc::clone(&FORMS)
@@ -53,10 +57,9 @@ fn mixed(value: &str, ways: &[u8]) -> Vec<u8> {
     for (character, way) in value.chars().zip(ways.iter().cycle()) {
         let mut utf8 = [0; 4];
         let bytes = character.encode_utf8(&mut utf8).as_bytes();
-        let is_mark = !character.is_ascii_alphanumeric();
         let code = u32::from(character);
         let percent = |byte: &u8| format!("%{byte:02x}");
-        let text = match (way % 8, character) {
+        let text = match (way % 16, character) {
             (1, _) => bytes.iter().map(percent).collect::<Vec<_>>().concat(),
             (2, _) => bytes
                 .iter()
@@ -67,8 +70,14 @@ fn mixed(value: &str, ways: &[u8]) -> Vec<u8> {
             (3, _) => format!("\\u{code:04x}"),
             (4, _) => format!("\\u{code:04X}"),
             (5, '"' | '\\' | '/') => format!("\\{character}"),
-            (6, _) if is_mark => format!("&#{code};"),
-            (7, _) if is_mark => format!("&#x{code:x};"),
+            (6, _) => format!("&#{code};"),
+            (7, _) => format!("&#x{code:x};"),
+            (8, _) if code < 128 => format!("\\x{code:02x}"),
+            (9, _) if code < 128 => format!("\\{code:03o}"),
+            (10, _) if code < 128 => format!("\\u{{{code:x}}}"),
+            (11, _) if code < 128 => format!("={code:02X}"),
+            (12, _) if code < 128 => format!("\\U{code:08x}"),
+            (13, _) if code < 128 => format!("%25{code:02x}"),
             _ => character.to_string(),
         };
         out.extend_from_slice(text.as_bytes());
@@ -160,11 +169,32 @@ proptest! {
         (text, _) in stream(),
         cuts in prop::collection::vec(any::<Index>(), 0..12),
     ) {
-        let forms = forms();
+        // Of a part it depends on the cut how much has passed before it is one.
+        let forms = Arc::clone(&WHOLE);
         let whole = scrubbed(&forms, [&text[..]]);
         prop_assert_eq!(&scrubbed(&forms, cut(&text, &cuts)), &whole);
         prop_assert_eq!(&scrubbed(&forms, text.chunks(1)), &whole);
         prop_assert_eq!(&forms.scrub(&text)[..], &whole[..]);
+    }
+
+    #[test]
+    fn g5_of_a_long_part_no_more_than_its_first_half_is_left(
+        before in "[A-R ]{0,8}",
+        part in (0..12usize, 12..24usize),
+        ways in prop::collection::vec(any::<u8>(), 1..24),
+        cuts in prop::collection::vec(any::<Index>(), 0..12),
+    ) {
+        let end = (part.0 + part.1).min(PLAIN.len());
+        let part = &PLAIN[part.0..end];
+        prop_assume!(part.len() >= 12);
+        let text = [before.as_bytes(), b"<", &mixed(part, &ways), b">"].concat();
+        let at_once = scrubbed(&forms(), [&text[..]]);
+        let want = [before.as_bytes(), b"<", REDACTED.as_bytes(), b">"].concat();
+        prop_assert_eq!(&at_once, &want);
+        for pieces in [cut(&text, &cuts), text.chunks(1).collect()] {
+            let out = scrubbed(&forms(), pieces);
+            prop_assert!(count(&out, REDACTED) == 1 && out.ends_with(b"]>"));
+        }
     }
 
     #[test]
@@ -202,7 +232,8 @@ proptest! {
         let forms = unescaped(value);
         let beginning = |form: usize, length: Index| {
             let form = &forms[form];
-            &form[..length.index(form.len())]
+            // Of half a form or more nothing is left.
+            &form[..length.index(form.len() / 2)]
         };
         let text: String = parts
             .iter()
@@ -320,7 +351,9 @@ fn g5_overlapping_values_leave_nothing_of_either() {
     for (text, want) in [
         ("aaaaaaaaaaa.", "aaaaaaaa."),
         ("aaaaaaaabbbb.", "aaaaaaaabbbb."),
-        ("aaaaaaaabbb.", "aaaaaaaabbb."),
+        ("aaaaaaaabb.", "aaaaaaaabb."),
+        // All but the last.
+        ("aaaaaaaabbb.", "aaaaaaaabbbb."),
     ] {
         let out = scrubbed(&forms, text.as_bytes().chunks(1));
         assert_eq!(String::from_utf8(out).unwrap(), want);
@@ -436,6 +469,9 @@ fn g5_servers_that_write_a_value_otherwise_do_not_give_it_away() {
         };
         value.chars().map(write).collect()
     };
+    let written = |way: fn(u8) -> String| -> Vec<u8> {
+        value.bytes().map(way).collect::<String>().into_bytes()
+    };
     let utf16: Vec<u16> = value.encode_utf16().collect();
     let utf32: Vec<u8> = value
         .chars()
@@ -467,6 +503,18 @@ fn g5_servers_that_write_a_value_otherwise_do_not_give_it_away() {
         ),
         (value.replace('/', "\\\\/").into_bytes(), 0),
         (b"s3cret&sol;Value&plus;01&equals;&lowbar;9".to_vec(), 0),
+        (written(|byte| format!("&#{byte};")), 0),
+        (written(|byte| format!("&#x{byte:X};")), 0),
+        (written(|byte| format!("\\x{byte:02x}")), 0),
+        (written(|byte| format!("\\{byte:o}")), 0),
+        (written(|byte| format!("\\u{{{byte:x}}}")), 0),
+        (written(|byte| format!("={byte:02X}")), 0),
+        // Quoted-printable breaks lines wherever they are long enough.
+        (b"s3cret/=\r\nValue+0=\n1=3D_9".to_vec(), 0),
+        // What an open escape or another charset takes of it.
+        (value.as_bytes()[1..].to_vec(), 0),
+        (value.as_bytes()[4..].to_vec(), 0),
+        (value.as_bytes()[..value.len() - 4].to_vec(), 0),
         (lines.join("\n    ").into_bytes(), 18),
         (lines.join("\r\n\t").into_bytes(), 18),
     ] {

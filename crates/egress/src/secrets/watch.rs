@@ -8,7 +8,7 @@ use std::sync::Arc;
 use aho_corasick::AhoCorasick;
 
 use super::matcher::{Matcher, Run};
-use super::pattern::Case;
+use super::pattern::{Case, Extent};
 use crate::secret::Placeholder;
 
 /// The placeholders of one sandbox, compiled.
@@ -36,7 +36,7 @@ impl Placeholders {
         Some(Self {
             all: placeholders.to_vec(),
             texts: AhoCorasick::new(texts()).ok()?,
-            matcher: Matcher::new(texts(), Case::Ignored),
+            matcher: Matcher::new(texts(), Case::Ignored, Extent::Whole),
         })
     }
 

@@ -68,6 +68,16 @@ pub fn binds(policy: &Resolved<Policy>, request: &Request<'_>, scheme: Scheme) -
     about(policy.inner(), request).any(|(_, binding)| binding.scheme == scheme)
 }
 
+/// True when some credential is bound to the request's host, at whatever port. What it was sent
+/// there may come back from any of them.
+pub fn binds_host(policy: &Resolved<Policy>, request: &Request<'_>) -> bool {
+    let policy = policy.inner();
+    let bound = request
+        .host
+        .map(|name| policy.bindings.for_name(&policy.credentials, name));
+    bound.is_some_and(|bound| !bound.is_empty())
+}
+
 /// True when some credential is bound to the request's host and port.
 pub(super) fn is_bound(policy: &Policy, request: &Request<'_>) -> bool {
     about(policy, request).next().is_some()

@@ -46,6 +46,11 @@ pub(super) enum Danger<'a> {
         /// What code inside can change.
         place: &'a Path,
     },
+    /// See the file by another of its names.
+    Linked {
+        /// As the policy has it.
+        named: &'a str,
+    },
 }
 
 /// Looks up a variable of the environment.

@@ -10,6 +10,12 @@ const SHORTEST: usize = 8;
 /// The largest secret, in bytes.
 pub(crate) const LARGEST: usize = 64 * 1024;
 
+/// What a secret has at least, had each of its characters been drawn from all of
+/// its kinds: what takes months to try at that pace.
+const FEWEST_BITS: f64 = 44.0;
+/// How many different characters it has.
+const FEWEST_DIFFERENT: usize = 5;
+
 /// Why a value is no secret. Holds nothing of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
@@ -28,6 +34,9 @@ pub enum ValueError {
     /// It is no text.
     #[error("it is not UTF-8 text")]
     NotText,
+    /// It can be guessed.
+    #[error("it is so short, or of so few different characters, that it can be found by trying")]
+    Weak,
 }
 
 /// Why no secret was read.
@@ -50,6 +59,7 @@ impl ValueError {
             Self::TooLong => "a secret is at most 64 KiB",
             Self::Control => "give one line: a line break in a header would be a way in",
             Self::NotText => "encode it first, for example as base64",
+            Self::Weak => "use a longer one, or say `weak: true` in its credential",
         }
     }
 }
@@ -91,6 +101,25 @@ pub(super) fn secret(mut text: Zeroizing<String>) -> Result<Secret, ValueError> 
     Ok(Secret::new(std::mem::take(&mut *text)))
 }
 
+/// Whether a server that sends back what it is sent would help to find a text:
+/// what matches is hidden in answers, and hundreds of thousands can be tried in
+/// a second.
+pub(super) fn is_weak(text: &str) -> bool {
+    let has = |is_one: fn(&u8) -> bool, size: f64| match text.bytes().find(is_one) {
+        Some(_) => size,
+        None => 0.0,
+    };
+    let alphabet = has(u8::is_ascii_digit, 10.0)
+        + has(u8::is_ascii_lowercase, 26.0)
+        + has(u8::is_ascii_uppercase, 26.0)
+        + has(|byte| !byte.is_ascii_alphanumeric(), 32.0);
+    let mut different: Vec<u8> = text.bytes().collect();
+    different.sort_unstable();
+    different.dedup();
+    let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
+    different.len() < FEWEST_DIFFERENT || f64::from(length) * alphabet.log2() < FEWEST_BITS
+}
+
 fn check(text: &str) -> Result<(), ValueError> {
     match text.len() {
         0 => Err(ValueError::Empty),
@@ -110,6 +139,28 @@ mod tests {
             ReadSecretError::Value(error) => error,
             ReadSecretError::Read(error) => panic!("{error}"),
         })
+    }
+
+    #[test]
+    fn g5_what_can_be_found_by_trying_is_weak() {
+        for text in [
+            "12345678",
+            "123456789012",
+            "password",
+            "abcabcabcabcabcabc",
+            "aaaaaaaaaaaaaaaa",
+        ] {
+            assert!(is_weak(text), "{text}");
+        }
+        for text in [
+            "12345678901234",
+            "correcthorse",
+            "hunter2-hunter2",
+            "Zk4pQ81x",
+            "0f3a9c1d77be",
+        ] {
+            assert!(!is_weak(text), "{text}");
+        }
     }
 
     #[test]

@@ -48,6 +48,16 @@ pub enum VaultError {
         /// What code inside can change.
         place: PathBuf,
     },
+    /// Code inside may see the file by another name.
+    #[error(
+        "the credential {service} cannot be used: {file} has another name, a hard link, that is not hidden"
+    )]
+    LinkedFile {
+        /// The service.
+        service: String,
+        /// As the policy has it.
+        file: String,
+    },
     /// A credential that the policy requires.
     #[error("the credential {service} is required: {error}")]
     Required {
@@ -71,6 +81,10 @@ impl VaultError {
                 file: named.to_owned(),
                 place: place.to_path_buf(),
             },
+            Danger::Linked { named } => Self::LinkedFile {
+                service,
+                file: named.to_owned(),
+            },
         }
     }
 
@@ -81,6 +95,7 @@ impl VaultError {
             Self::Store(error) => error.code(),
             Self::UnsafeCommand { .. } => "credential-command-unsafe",
             Self::ExposedFile { .. } => "credential-file-exposed",
+            Self::LinkedFile { .. } => "credential-file-linked",
             Self::Required { .. } => "credential-unavailable",
         }
     }
@@ -92,6 +107,9 @@ impl VaultError {
             Self::Store(error) => error.hint(),
             Self::ExposedFile { .. } => {
                 "keep the file where the sandbox does not write, or use the secret store: ringfence secret set NAME"
+            }
+            Self::LinkedFile { .. } => {
+                "make it a file of its own: cp FILE FILE.new && mv FILE.new FILE; or find the other name: find / -xdev -samefile FILE"
             }
             Self::UnsafeCommand { .. } => {
                 "keep the program and its files where the sandbox does not write, or run it in another folder"
@@ -113,6 +131,8 @@ pub(crate) struct HostVault {
 struct Entry {
     sources: Vec<Source>,
     extract: Option<Extract>,
+    /// It may be one that can be found by trying.
+    weak: bool,
 }
 
 impl HostVault {
@@ -147,6 +167,7 @@ impl HostVault {
             let entry = Entry {
                 sources: sources.collect(),
                 extract: credential.extract.clone(),
+                weak: credential.weak,
             };
             (credential.service.clone(), entry)
         };
@@ -218,7 +239,12 @@ impl Vault for HostVault {
                 text = part;
             }
         }
-        value::secret(text).map_err(|error| malformed(&error))
+        let secret = value::secret(text).map_err(|error| malformed(&error))?;
+        if !entry.weak && value::is_weak(secret.expose()) {
+            let error = value::ValueError::Weak;
+            return Err(malformed(&format!("{error}: {}", error.hint())));
+        }
+        Ok(secret)
     }
 
     fn may_block(&self, service: &str) -> bool {

@@ -50,6 +50,9 @@ pub(super) async fn serve(
             client.write_all(REFUSAL.as_bytes()).await?;
             continue;
         }
+        if is_for_us(&head) {
+            return show(&mut client, &head).await;
+        }
         let destination = Destination::of(&head)?;
         let Ok(upstream) = shared.dial(&destination.host, destination.port).await else {
             return client.write_all(FAILURE.as_bytes()).await;
@@ -60,6 +63,22 @@ pub(super) async fn serve(
         };
     }
     Ok(())
+}
+
+/// Whether a request goes no further (RFC 9110, 7.6.2).
+fn is_for_us(head: &Head) -> bool {
+    matches!(head.method.as_str(), "TRACE" | "OPTIONS") && head.header("max-forwards") == Some("0")
+}
+
+/// Gives a request back as it came.
+async fn show(client: &mut BufReader<TcpStream>, head: &Head) -> io::Result<()> {
+    let length = head.raw.len();
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: message/http\r\nContent-Length: {length}\r\n\
+         Connection: close\r\n\r\n{}",
+        head.raw
+    );
+    client.write_all(answer.as_bytes()).await
 }
 
 const REFUSAL: &str = "HTTP/1.1 407 Proxy Authentication Required\r\n\

@@ -75,6 +75,7 @@ pub(super) fn state(run: &RunSummary) -> &'static str {
         (true, _) => "sealed",
         (false, Life::Running) => "running",
         (false, Life::Ended) => "killed",
+        (false, Life::NoRoom) => "disk full",
         (false, Life::Unknown) => "unsealed",
     }
 }

@@ -138,6 +138,7 @@ fn unsealed(run: &Unsealed) -> String {
     let state = match run.life {
         Life::Running => "still running",
         Life::Ended => "ended without a seal: its ringfence was killed",
+        Life::NoRoom => "ended without a seal: the disk had no room for its last records",
         Life::Unknown => "without a seal; whether it still runs is not known",
     };
     format!("  run {}: {state}, {} records", run.run, run.records)

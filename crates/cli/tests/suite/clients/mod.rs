@@ -154,7 +154,9 @@ impl Run {
 
     /// The services whose credentials were added, in order, as written down.
     pub(crate) fn credentials(&self) -> Vec<&str> {
-        let added = self.decisions().filter_map(|made| made.credential.as_ref());
+        let is_added = |made: &&Decided| made.reason.to_string() != "secret-returned";
+        let added = self.decisions().filter(is_added);
+        let added = added.filter_map(|made| made.credential.as_ref());
         added.map(ringfence_audit::Text::as_str).collect()
     }
 

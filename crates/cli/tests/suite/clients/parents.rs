@@ -137,3 +137,25 @@ fn g5_the_password_of_the_hosts_proxy_stays_outside() {
     host.run_with(&variables, &ALLOW, "curl -sSf https://api.example.org/")
         .expect_code(22);
 }
+
+/// Asked to go no further, a proxy answers with what it got.
+#[test]
+fn g5_the_hosts_proxy_does_not_tell_its_password() {
+    let host = Host::new();
+    let place = format!("{PRIVATE}:{PROXY_WITH_PASSWORD}");
+    let proxy = format!("http://user:password@{place}");
+    for (method, is_refused) in [("TRACE", true), ("trace", true), ("OPTIONS", false)] {
+        let ask = format!("curl -sS -i -X {method} -H 'Max-Forwards: 0' http://api.example.org/");
+        let outside = host.online.outside(&format!("http_proxy={proxy} {ask}"));
+        let is_told = outside.stdout.contains("dXNlcjpwYXNzd29yZA");
+        assert_eq!(is_told, method != "trace", "{outside:?}");
+        let run = host.run_with(&[("HTTP_PROXY", proxy.as_str())], &ALLOW, &ask);
+        assert!(
+            !run.stdout().contains("dXNlcjpwYXNzd29yZA"),
+            "{}",
+            run.stdout()
+        );
+        let refused = run.stdout().contains("trace-not-allowed");
+        assert_eq!(refused, is_refused, "{method}: {}", run.stdout());
+    }
+}

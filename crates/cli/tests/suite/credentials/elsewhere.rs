@@ -78,6 +78,40 @@ fn g5_another_port_or_scheme_of_the_host_gets_nothing() {
     }
 }
 
+/// A server that got the secret may have others know it, at any of its ports:
+/// here they are told by the test, of which the sandbox is a part.
+#[test]
+fn g5_the_secret_comes_back_from_no_other_port_of_its_host() {
+    let bound = Bound::new();
+    let entries = [
+        HOST.to_owned(),
+        format!("{HOST}:8443"),
+        format!("{HOST}:8080"),
+    ];
+    let entries: Vec<&str> = entries.iter().map(String::as_str).collect();
+    let flags = bound.policy_of(&entries, &format!("credentials:\n  - {BEARER}\n"));
+    let (first, second) = SECRET.split_at(9);
+    for url in [
+        format!("http://{HOST}/forms"),
+        format!("http://{HOST}:8080/forms"),
+        format!("https://{HOST}:8443/forms"),
+    ] {
+        for way in ["", "--noproxy '*'"] {
+            let told = format!(
+                "printf 'Authorization: Bearer %s%s' '{first}' '{second}' > /tmp/told; \
+                 curl -sS -i -m 60 {way} -H @/tmp/told {url}"
+            );
+            let outside = bound.outside(&told).expect_code(0);
+            assert!(super::leak(&outside.stdout).is_some(), "{url}: {outside:?}");
+            // Which fails the test if the secret is in what came.
+            let run = bound.run(&flags, &format!("curl -sSf https://{HOST}/; {told}"));
+            // In the page that was asked for first, and in this one.
+            let shown = run.stdout().matches("rf-").count();
+            assert!(shown >= 2, "{url} {way}: {:?}", run.outcome);
+        }
+    }
+}
+
 #[test]
 fn g5_a_sandbox_without_the_binding_gets_nothing() {
     let bound = Bound::new();

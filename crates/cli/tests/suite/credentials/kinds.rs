@@ -149,9 +149,13 @@ fn a_placeholder_anywhere_in_headers_and_bodies() {
         &format!("{body} {header} {url}"),
         &arrives,
     );
-    // In JSON the secret is text of JSON.
+    // In JSON the secret is text of JSON, with every character escaped.
     let body = "--json \"{\\\"key\\\":\\\"$API_TOKEN\\\"}\"";
-    let arrives = format!("{{\"key\":\"{SECRET}\"}}");
+    let escaped: Vec<String> = SECRET
+        .bytes()
+        .map(|byte| format!("\\u{byte:04x}"))
+        .collect();
+    let arrives = format!("{{\"key\":\"{}\"}}", escaped.concat());
     bound.asks(
         &with("substitute: {body: true}"),
         &format!("{body} {url}"),
@@ -161,7 +165,7 @@ fn a_placeholder_anywhere_in_headers_and_bodies() {
     bound.asks(
         &with("substitute: {body: true}"),
         &format!("{body} {url}"),
-        "key=s3cr3t%2Fof%2Bthe%3DService",
+        "key=%73%33%63%72%33%74%2F%6F%66%2B%74%68%65%3D%53%65%72%76%69%63%65",
     );
 }
 

@@ -145,13 +145,36 @@ fn g5_the_secret_is_in_no_memory_inside() {
     assert!(super::clients::arrived(&bound));
     let inside = below(waiting.supervisor);
     assert!(inside.len() >= 2, "the init and the shell: {inside:?}");
+    // The search finds what is there: the secret where it is held, and inside
+    // what stands for it.
+    let held = memory_has(waiting.supervisor, SECRET.as_bytes());
+    assert!(held.expect("the supervisor's memory"), "it is not found");
+    let (shell, placeholder) = inside
+        .iter()
+        .find_map(|pid| Some((*pid, variable_of(*pid)?)))
+        .expect("a process inside that has the variable");
+    assert!(placeholder.starts_with("rf-"), "{placeholder}");
+    let known = memory_has(shell, placeholder.as_bytes());
+    assert!(known.expect("the shell's memory"), "it is not found");
+    let mut looked = Vec::new();
     for pid in inside {
         let has = memory_has(pid, SECRET.as_bytes());
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
         // It may have ended by now.
         assert!(matches!(has, Ok(false) | Err(_)), "{pid} {name:?}");
+        looked.extend(has.is_ok().then_some(pid));
     }
+    assert!(looked.contains(&shell) && looked.len() >= 2, "{looked:?}");
     waiting.finish(&bound);
+}
+
+/// The variable that a process began with.
+fn variable_of(pid: u32) -> Option<String> {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let environment = String::from_utf8_lossy(&environment).into_owned();
+    let mut all = environment.split('\0');
+    let own = all.find_map(|one| one.strip_prefix(VARIABLE)?.strip_prefix('='));
+    own.map(str::to_owned)
 }
 
 /// Nobody but root looks into the process that holds the secret, and it

@@ -191,6 +191,12 @@ fn g5_the_log_shows_what_was_added_and_never_the_value() {
         let shown = shown.expect_code(0).stdout;
         let added = shown.matches("my-service (header").count();
         assert_eq!(added, 1, "{words:?}: {shown}");
+        // The page showed it, and that is there, too.
+        assert!(
+            shown.contains("my-service (hidden in the answer)"),
+            "{shown}"
+        );
+        assert!(shown.contains("secret-returned"), "{shown}");
         assert_eq!(leak(&shown), None);
     }
 }

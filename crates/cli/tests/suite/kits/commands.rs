@@ -152,9 +152,12 @@ fn a_difference_is_shown_and_a_wider_one_fails() {
         told.contains("+  credential my-service source    $OTHER_TOKEN"),
         "{told}"
     );
-    let narrower = differ(&format!("{V2}environment: {{variables: {{A: b}}}}\n"));
+    let variable = differ(&format!("{V2}environment: {{variables: {{A: b}}}}\n"));
+    assert_eq!(variable.expect_code(1).stdout, "+  variable  A  wider\n");
+    let denied = "deny: [telemetry.my-service.test, more.my-service.test]";
+    let narrower = differ(&V2.replace("deny: [telemetry.my-service.test]", denied));
     let told = narrower.expect_code(0).stdout;
-    assert_eq!(told, "+  variable  A\n");
+    assert_eq!(told, "+  deny  more.my-service.test\n");
     let command = differ(&format!("{V2}setup: {{install: [{{command: make}}]}}\n"));
     assert_eq!(command.expect_code(1).stdout, "+  install  make  wider\n");
     fails_with(differ("schemaVersion: 7\n"), 2, "kit-version");

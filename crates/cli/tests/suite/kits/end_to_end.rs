@@ -143,8 +143,14 @@ fn g5_an_approval_is_kept_until_the_kit_asks_for_more() {
     trust().expect_code(0);
     let (got, told) = gets_secret();
     assert!(got && !told.contains("not approved"), "{told}");
-    kitted.kits.write("k/files/workspace/notes", "new");
+    let noted = format!("{V2}# Another content that asks for the same.\n");
+    kitted.kits.write("k/spec.yaml", &noted);
     assert!(gets_secret().0);
+    // Its steps may run what is in files.
+    kitted.kits.write("k/files/workspace/notes", "new");
+    let (got, told) = gets_secret();
+    assert!(!got && told.contains("added file"), "{told}");
+    trust().expect_code(0);
     let wider = V2.replace("allow: [", "allow: [other.example.org, ");
     kitted.kits.write("k/spec.yaml", &wider);
     let (got, told) = gets_secret();

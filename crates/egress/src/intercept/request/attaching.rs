@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
+use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt;
 use hyper::body::Body;
 use ringfence_policy::{Attach, Attachment, attachments};
@@ -17,12 +18,16 @@ use crate::attempt::Attempt;
 use crate::intercept::Intercepted;
 use crate::intercept::answer::Answer;
 use crate::intercept::keeper::Keeper;
-use crate::secret::Secret;
+use crate::secret::{Secret, SecretError};
+use crate::secrets::is_framed;
 
 /// The most of a body that is read to put a secret in.
 const LONGEST_BODY: usize = 1024 * 1024;
 /// How often a policy may change while one request's secrets are read.
 const MOST_CHANGES: usize = 4;
+
+/// Why a request whose secret cannot stand where it should does not leave.
+const UNFIT: &str = "credential-unavailable";
 
 /// A request that may leave.
 pub(super) struct Attached {
@@ -31,7 +36,7 @@ pub(super) struct Attached {
     pub(super) body: Option<Kept>,
     /// The room that the draft's body takes.
     pub(super) room: Option<OwnedSemaphorePermit>,
-    /// Services whose placeholders may be in the request.
+    /// Services whose placeholders may be in the body and what follows it.
     pub(super) bound: Vec<String>,
 }
 
@@ -86,9 +91,11 @@ fn refuse_unkept(attempt: &Attempt, connection: &Intercepted) -> Result<(), Answ
         Some(one) => {
             connection.exit.admit_first(attempt)?;
             let why = "this run started without credentials";
+            let why = SecretError::Missing(why.to_owned());
+            let service = &one.credential.service;
             Err(unavailable(
-                &one.credential.service,
-                why,
+                service,
+                (why.code(), &why),
                 attempt,
                 connection,
             ))
@@ -99,10 +106,15 @@ fn refuse_unkept(attempt: &Attempt, connection: &Intercepted) -> Result<(), Answ
 
 /// The request does not leave without what it needs, nor with a placeholder
 /// instead.
-fn unavailable(service: &str, why: &str, attempt: &Attempt, connection: &Intercepted) -> Answer {
+fn unavailable(
+    service: &str,
+    (code, why): (&'static str, &dyn std::fmt::Display),
+    attempt: &Attempt,
+    connection: &Intercepted,
+) -> Answer {
     let phrase = format!("the credential {service} is not available: {why}");
     let exit = &connection.exit;
-    let refused = exit.refuse(attempt, "credential-unavailable", &phrase);
+    let refused = exit.refuse(attempt, code, &phrase);
     Answer::refused_as(StatusCode::BAD_GATEWAY, &refused)
 }
 
@@ -135,7 +147,7 @@ impl Attaching<'_> {
         let policy = exit.policy();
         let scheme = self.connection.scheme;
         let bound = attachments(&policy, &self.attempt.request(), scheme);
-        let services = services_of(&bound);
+        let services = services_of(bound.iter());
         self.check_head(&services)?;
         self.read_body(&bound).await?;
         self.check_body(&services)?;
@@ -143,12 +155,31 @@ impl Attaching<'_> {
         if exit.generation() != generation {
             return Ok(None);
         }
+        for one in &put {
+            let room = self.keeper.check_room(&one.service, &one.secret);
+            room.map_err(|why| self.unavailable(&one.service, why.code(), &why))?;
+        }
         exit.admit_with(self.attempt, note(&put).as_deref())?;
         for one in &put {
             self.keeper.leaves(&one.service, &one.secret, self.attempt);
         }
-        let services = services.into_iter().map(str::to_owned).collect();
+        let services = self.services_in_body(&bound);
         Ok(Some((draft, services)))
+    }
+
+    /// Content that tells lengths passes as it comes, as streams of calls must:
+    /// no secret is put into it, and a placeholder that waits for one is
+    /// refused there.
+    fn services_in_body(&self, bound: &[Attachment<'_>]) -> Vec<String> {
+        let waits = |one: &&Attachment<'_>| is_in_body(one) && self.is_framed();
+        let waiting: Vec<&str> = services_of(bound.iter().filter(waits));
+        let all = services_of(bound.iter());
+        let others = all.into_iter().filter(|own| !waiting.contains(own));
+        others.map(str::to_owned).collect()
+    }
+
+    fn is_framed(&self) -> bool {
+        is_framed(&self.draft.field(CONTENT_TYPE.as_str()))
     }
 
     /// No placeholder of another credential may be in the head.
@@ -166,9 +197,7 @@ impl Attaching<'_> {
 
     /// Reads the body as a whole where a secret may go into it.
     async fn read_body(&mut self, bound: &[Attachment<'_>]) -> Result<(), Answer> {
-        let in_body =
-            |one: &Attachment<'_>| matches!(one.binding.attach, Attach::Placeholder { body: true });
-        if !bound.iter().any(in_body) {
+        if !bound.iter().any(is_in_body) || self.is_framed() {
             return Ok(());
         }
         if let Some(body) = self.body.take_if(|body| !body.is_end_stream()) {
@@ -217,10 +246,10 @@ impl Attaching<'_> {
             }
             let service = attachment.credential.service.as_str();
             let read = self.keeper.secret(service).await;
-            let secret = read.map_err(|why| self.unavailable(service, &why.to_string()))?;
+            let secret = read.map_err(|why| self.unavailable(service, why.code(), &why))?;
             draft
                 .put(attachment, &secret, self.finder)
-                .map_err(|why| self.unavailable(service, &why.to_string()))?;
+                .map_err(|why| self.unavailable(service, UNFIT, &why))?;
             put.push(Put {
                 service: service.to_owned(),
                 how: attachment.binding.attach.to_string(),
@@ -230,13 +259,25 @@ impl Attaching<'_> {
         Ok((draft, put))
     }
 
-    fn unavailable(&self, service: &str, why: &str) -> Answer {
-        unavailable(service, why, self.attempt, self.connection)
+    fn unavailable(
+        &self,
+        service: &str,
+        code: &'static str,
+        why: &dyn std::fmt::Display,
+    ) -> Answer {
+        unavailable(service, (code, why), self.attempt, self.connection)
     }
 }
 
-fn services_of<'a>(bound: &[Attachment<'a>]) -> Vec<&'a str> {
-    let services = bound.iter().map(|one| one.credential.service.as_str());
+fn is_in_body(attachment: &Attachment<'_>) -> bool {
+    matches!(
+        attachment.binding.attach,
+        Attach::Placeholder { body: true }
+    )
+}
+
+fn services_of<'a: 'b, 'b>(bound: impl Iterator<Item = &'b Attachment<'a>>) -> Vec<&'a str> {
+    let services = bound.map(|one| one.credential.service.as_str());
     services.collect()
 }
 

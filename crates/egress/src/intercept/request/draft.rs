@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use super::finder::Finder;
 use crate::secret::Secret;
-use crate::secrets::Context;
+use crate::secrets::{Context, Misplaced};
 
 /// Everything but what has no meaning of its own in a URL (RFC 3986, 2.3).
 const RESERVED: AsciiSet = NON_ALPHANUMERIC
@@ -37,6 +37,8 @@ pub(super) enum Unfit {
     Header,
     #[error("the header's name is none")]
     Name,
+    #[error(transparent)]
+    Place(#[from] Misplaced),
 }
 
 impl Draft {
@@ -129,26 +131,45 @@ impl Draft {
                 finder.replace_in_header(service, value.as_bytes(), secret.expose())
             {
                 check_visible(secret)?;
+                finder.check_place(|own| own.check_header(service, value.as_bytes()))?;
                 *value = sensitive(text)?;
             }
         }
-        let in_url = encoded(secret);
         let target = self.target.as_bytes();
-        if let Cow::Owned(text) = finder.replace(service, target, Context::Plain, &in_url)
+        if let Cow::Owned(text) = finder.replace(service, target, Context::Form, secret.expose())
             && let Ok(text) = String::from_utf8(text)
         {
+            finder.check_place(|own| own.check_target(service, target))?;
             self.target = text;
         }
-        if let Some(body) = self.body.as_ref().filter(|_| in_body) {
-            let kind = self.headers.get(CONTENT_TYPE);
-            let kind = kind.and_then(|value| value.to_str().ok());
-            let context = Context::of(kind.unwrap_or_default());
-            let replaced = finder.replace(service, body, context, secret.expose());
-            if let Cow::Owned(bytes) = replaced {
-                self.body = Some(bytes.into());
-            }
+        match self.body.clone().filter(|_| in_body) {
+            Some(body) => self.put_in_body(service, secret, finder, &body),
+            None => Ok(()),
+        }
+    }
+
+    fn put_in_body(
+        &mut self,
+        service: &str,
+        secret: &Secret,
+        finder: &Finder,
+        body: &[u8],
+    ) -> Result<(), Unfit> {
+        let kind = self.field(CONTENT_TYPE.as_str());
+        let transfer = self.field("content-transfer-encoding");
+        let replaced = finder.replace(service, body, Context::of(&kind), secret.expose());
+        if let Cow::Owned(bytes) = replaced {
+            finder.check_place(|own| own.check_body(service, body, (&kind, &transfer)))?;
+            self.body = Some(bytes.into());
         }
         Ok(())
+    }
+
+    /// All values of a header, as far as they are text.
+    pub(super) fn field(&self, name: &str) -> String {
+        let values = self.headers.get_all(name).iter();
+        let values = values.map(|value| String::from_utf8_lossy(value.as_bytes()));
+        values.collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 
-use crate::secrets::{Context, Found, Placeholders, Watch};
+use crate::secrets::{Context, Found, Misplaced, Placeholders, Watch};
 
 /// The placeholders, if the sandbox has any.
 #[derive(Clone)]
@@ -57,6 +57,14 @@ impl Finder {
             Some(placeholders) => placeholders.substitute(bytes, context, &secret_of),
             None => Cow::Borrowed(bytes),
         }
+    }
+
+    /// Whether the secret of `service` may stand where `check` looks.
+    pub(super) fn check_place(
+        &self,
+        check: impl FnOnce(&Placeholders) -> Result<(), Misplaced>,
+    ) -> Result<(), Misplaced> {
+        self.0.as_deref().map_or(Ok(()), check)
     }
 
     /// Whether [`Self::replace`] would change something.

@@ -12,7 +12,7 @@ use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body, Frame};
 
-use super::{Hiding, Looking, scrub_trailers};
+use super::{Hiding, Looking, scrub_headers};
 use crate::intercept::body::BodyError;
 use crate::intercept::server_body::ServerBody;
 use crate::secrets::{Decoder, Forms, Progress, Scrubber};
@@ -85,7 +85,7 @@ where
         self.hider.finish(&mut self.out);
         self.end = match trailers {
             Some(mut trailers) => {
-                scrub_trailers(&mut trailers, &self.hider.looking);
+                scrub_headers(&mut trailers, &self.hider.looking);
                 End::Trailers(trailers)
             }
             None => End::Reached,
@@ -226,6 +226,9 @@ impl Hider {
         }
         newest.feed(&left, out);
         then(newest, out);
+        for (_, scrubber) in &mut self.scrubbers {
+            self.looking.note(scrubber.take_found());
+        }
     }
 
     /// Knows the secrets that left since, from here on: none of them can have

@@ -1,7 +1,8 @@
 //! [`Surface`]: what a kit could do, in a form that is kept beside an approval and compared.
 //!
 //! A kit is wider than another when it opens what the other does not: a destination, a removed
-//! deny, a source or a host of a credential, a command.
+//! deny, a source or a host of a credential, a command. What a command runs is in files, and which
+//! code a program loads is in variables, so another one of these is wider, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -197,16 +198,17 @@ impl Differences {
         }
     }
 
+    /// Any difference counts: without a file, a command may find another of its name.
     fn maps(&mut self, part: &str, old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) {
         for (name, value) in new {
             match old.get(name) {
-                None => self.add(part, Change::Added, name, false),
-                Some(before) if before != value => self.add(part, Change::Changed, name, false),
+                None => self.add(part, Change::Added, name, true),
+                Some(before) if before != value => self.add(part, Change::Changed, name, true),
                 Some(_) => {}
             }
         }
         for name in old.keys().filter(|name| !new.contains_key(*name)) {
-            self.add(part, Change::Removed, name, false);
+            self.add(part, Change::Removed, name, true);
         }
     }
 
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_opens_more_is_wider() {
+    fn g5_what_opens_or_runs_more_is_wider() {
         for (old, new) in [
             (r"{}", r#"{"allow": ["a.example.org"]}"#),
             (
@@ -277,6 +279,17 @@ mod tests {
                 r#"{"install": ["make", "make"]}"#,
             ),
             (r"{}", r#"{"startup": ["server"]}"#),
+            (r"{}", r#"{"files": {"~/run.sh": "1"}}"#),
+            (r#"{"files": {"~/run.sh": "1"}}"#, r"{}"),
+            (
+                r#"{"startup": ["./run.sh"], "files": {"./run.sh": "1"}}"#,
+                r#"{"startup": ["./run.sh"], "files": {"./run.sh": "2"}}"#,
+            ),
+            (r"{}", r#"{"variables": {"LD_PRELOAD": "/tmp/a.so"}}"#),
+            (
+                r#"{"variables": {"PATH": "/bin"}}"#,
+                r#"{"variables": {"PATH": "/tmp:/bin"}}"#,
+            ),
         ] {
             assert!(widened(old, new), "{old} {new}");
         }
@@ -309,14 +322,6 @@ mod tests {
                 r#"{"deny": ["**.example.org"]}"#,
             ),
             (r#"{"install": ["a", "b"]}"#, r#"{"install": ["b"]}"#),
-            (
-                r#"{"files": {"~/a": "1"}}"#,
-                r#"{"files": {"~/a": "2", "~/b": "1"}}"#,
-            ),
-            (
-                r#"{"variables": {"A": "1"}}"#,
-                r#"{"variables": {"A": "2"}}"#,
-            ),
             (
                 r#"{"credentials": {"a": {"sources": ["$A"], "bindings": ["b"]}}}"#,
                 r#"{"credentials": {"a": {"sources": ["$A"], "bindings": []}}}"#,

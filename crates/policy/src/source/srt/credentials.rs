@@ -215,6 +215,8 @@ impl Reader<'_> {
             variables,
             bindings: self.bindings(item)?,
             required: false,
+            // There is no way to say otherwise.
+            weak: true,
         };
         let credential = self.layer.sourced(credential);
         let list = self.layer.credentials.get_or_insert_default();

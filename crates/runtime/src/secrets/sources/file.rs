@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ringfence_egress::SecretError;
@@ -46,8 +47,17 @@ impl SecretFile {
     /// Whether code inside could come to see it.
     pub(super) fn danger(&self) -> Option<Danger<'_>> {
         let named = &self.named;
-        let place = self.exposed.as_deref()?;
-        Some(Danger::File { named, place })
+        match self.exposed.as_deref() {
+            Some(place) => Some(Danger::File { named, place }),
+            None => self.is_linked().then_some(Danger::Linked { named }),
+        }
+    }
+
+    /// Whether it has another name, by which it is not hidden.
+    fn is_linked(&self) -> bool {
+        let place = self.place.as_ref().ok();
+        let found = place.and_then(|place| std::fs::symlink_metadata(place).ok());
+        found.is_some_and(|found| found.is_file() && found.nlink() > 1)
     }
 
     /// What the file holds now.
@@ -82,6 +92,9 @@ impl SecretFile {
         let stat = rustix::fs::fstat(&file).map_err(|errno| self.failed(&errno))?;
         if !FileType::from_raw_mode(stat.st_mode).is_file() {
             return Err(self.failed(&"it is not a regular file"));
+        }
+        if stat.st_nlink > 1 {
+            return Err(self.failed(&"it has another name, a hard link, that is not hidden"));
         }
         let mut bytes = Zeroizing::new(Vec::with_capacity(limit + 1));
         let read = File::from(file)
@@ -172,10 +185,27 @@ mod tests {
 
     fn why(error: &SecretError) -> &str {
         match error {
-            SecretError::Missing(why) | SecretError::Failed(why) | SecretError::Malformed(why) => {
-                why
-            }
+            SecretError::Missing(why)
+            | SecretError::Failed(why)
+            | SecretError::Malformed(why)
+            | SecretError::Withdrawn(why) => why,
         }
+    }
+
+    #[test]
+    fn g5_a_file_with_another_name_is_not_used() {
+        let place = Place::new();
+        std::fs::write(place.path("home/token"), "12345678").unwrap();
+        let file = place.file("~/token", None);
+        assert!(file.danger().is_none());
+        assert!(file.read().is_ok());
+        std::fs::hard_link(place.path("home/token"), place.path("work/known")).unwrap();
+        let error = file.read().unwrap_err();
+        assert!(why(&error).contains("another name"), "{error}");
+        let file = place.file("~/token", None);
+        assert!(matches!(file.danger(), Some(Danger::Linked { .. })));
+        std::fs::remove_file(place.path("work/known")).unwrap();
+        assert!(file.danger().is_none());
     }
 
     #[test]

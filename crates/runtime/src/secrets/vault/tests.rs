@@ -142,6 +142,17 @@ fn g5_what_cannot_be_a_secret_is_refused_and_not_shown() {
 }
 
 #[test]
+fn g5_what_can_be_found_by_trying_needs_a_word() {
+    let host = Host::new();
+    host.set("FORGE_TOKEN", "20261118");
+    let error = host.vault("env: FORGE_TOKEN").secret("forge").unwrap_err();
+    assert!(error.to_string().contains("weak: true"), "{error}");
+    assert!(!error.to_string().contains("20261118"), "{error}");
+    let allowed = host.vault("env: FORGE_TOKEN, weak: true").secret("forge");
+    assert_eq!(allowed.unwrap().expose(), "20261118");
+}
+
+#[test]
 fn a_required_credential_must_be_there() {
     let host = Host::new();
     let fields = "env: FORGE_TOKEN, required: true";

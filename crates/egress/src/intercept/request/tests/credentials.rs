@@ -9,6 +9,8 @@ use crate::testing::run;
 
 /// The secret as it stands in a URL.
 const IN_URL: &str = "s3cret-Value%2F0123%2B4567";
+/// With every byte escaped.
+const ESCAPED: &str = "%73%33%63%72%65%74%2D%56%61%6C%75%65%2F%30%31%32%33%2B%34%35%36%37";
 
 #[test]
 fn g5_each_kind_of_credential_is_put_where_it_belongs() {
@@ -111,7 +113,7 @@ fn g5_what_a_request_carries_itself_is_left_alone_unless_told() {
             (
                 "substitute: {}",
                 "/bot-rf-0123456789abcdefghijklmnopqrstuv/x",
-                format!("/bot-{IN_URL}/x"),
+                format!("/bot-{ESCAPED}/x"),
             ),
         ] {
             let stage = Stage::new(how).await.serving(H1);
@@ -260,6 +262,30 @@ fn g5_in_clear_only_a_port_of_this_host_gets_a_credential() {
             let answer = crate::testing::head(&mut client).await;
             assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
             assert_eq!(answer.contains(PLACEHOLDER), attached, "{answer}");
+        }
+    });
+}
+
+#[test]
+fn g5_what_stands_before_a_placeholder_takes_nothing_of_the_secret() {
+    run(async {
+        for (target, header) in [
+            (format!("/?a=%4{PLACEHOLDER}"), String::new()),
+            (format!("/?a=%81{PLACEHOLDER}"), String::new()),
+            (format!("/?a=\\u004{PLACEHOLDER}"), String::new()),
+            ("/".to_owned(), format!("a=%4{PLACEHOLDER}")),
+            ("/".to_owned(), format!("a=\"\\{PLACEHOLDER}\"")),
+            ("/".to_owned(), basic(&format!("\\u004{PLACEHOLDER}"))),
+        ] {
+            let stage = Stage::new("substitute: {}").await.serving(H1);
+            let mut client = stage.client(H1).await;
+            let mut request = stage.request(&client, &target);
+            let value = HeaderValue::try_from(&header).unwrap();
+            request.headers_mut().insert("authorization", value);
+            let response = client.send(request).await.unwrap();
+            assert_eq!(response.status(), 502, "{target} {header}");
+            assert!(stage.is_untouched(), "{target} {header}");
+            assert_eq!(stage.refused(), ["credential-unavailable"]);
         }
     });
 }

@@ -308,3 +308,72 @@ impl http_body::Body for Unending {
         }
     }
 }
+
+#[test]
+fn g5_a_value_that_left_is_never_forgotten() {
+    run(async {
+        let stage = Stage::answering("bearer: true", |request| match request.uri().path() {
+            "/first" => says(SECRET),
+            _ => says("noted"),
+        });
+        let stage = stage.await.serving(H1);
+        let mut client = stage.client(H1).await;
+        let port = stage.rig.yard.port;
+        client.get("a.test", port, "/").await;
+        for number in 1..24 {
+            let value: &'static str = format!("rotated-{number:04}-0123456789").leak();
+            stage.vault.holds("forge", value);
+            let (status, _) = client.get("a.test", port, "/").await;
+            assert_eq!(status, 200, "{number}");
+        }
+        let (_, page) = client.get("a.test", port, "/first").await;
+        assert!(!page.contains(SECRET), "{page}");
+    });
+}
+
+#[test]
+fn g5_a_secret_that_comes_back_is_recorded_and_withdrawn_when_it_does_so_often() {
+    run(async {
+        let stage = Stage::new("bearer: true").await.serving(H1);
+        let mut client = stage.client(H1).await;
+        let port = stage.rig.yard.port;
+        let mut answers = 0;
+        let page = loop {
+            let (status, page) = client.get("a.test", port, "/").await;
+            if status != 200 {
+                break page;
+            }
+            answers += 1;
+            assert!(answers < 1000, "it is never withdrawn");
+        };
+        assert_eq!(answers, 65);
+        assert!(page.contains("withdrawn for the rest of the run"), "{page}");
+        assert_eq!(stage.refused(), ["credential-withdrawn"]);
+        let told = stage.rig.yard.credentials().into_iter().flatten();
+        let hidden = told.filter(|told| told == "forge (hidden in the answer)");
+        assert!(hidden.count() > 0);
+    });
+}
+
+#[test]
+fn g5_no_host_is_asked_for_parts_once_a_secret_has_left() {
+    run(async {
+        for name in ["range", "request-range", "if-range"] {
+            let stage = Stage::new("bearer: true").await.serving(H1);
+            stage.rig.serve(Shown::For("b.test"), H1);
+            let port = stage.rig.yard.port;
+            for sent in [false, true] {
+                if sent {
+                    let mut client = stage.client(H1).await;
+                    client.get("a.test", port, "/").await;
+                }
+                let mut client = stage.rig.client("b.test", H1).await;
+                let mut request = client.request("b.test", port, "/part");
+                let value = HeaderValue::from_static("bytes=0-9");
+                request.headers_mut().insert(name, value);
+                client.send(request).await.unwrap();
+                assert_eq!(stage.last().headers.contains_key(name), !sent, "{name}");
+            }
+        }
+    });
+}

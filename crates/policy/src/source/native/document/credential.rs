@@ -28,6 +28,9 @@ pub(crate) struct CredentialDocument {
     /// Without the secret nothing is run.
     #[serde(default)]
     pub(crate) required: bool,
+    /// The secret may be short or of few characters, so that it can be found by trying.
+    #[serde(default)]
+    pub(crate) weak: bool,
     /// Hosts whose requests get it; each must be allowed.
     pub(crate) hosts: Option<Vec<Located<String>>>,
     /// Ports and ranges; 443 when absent.

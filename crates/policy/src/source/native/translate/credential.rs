@@ -46,6 +46,7 @@ impl Reader<'_> {
         let credential = credential.map_err(|fault| self.refuse(item.at, fault))?;
         let credential = Credential {
             required: item.required,
+            weak: item.weak,
             ..credential
         };
         Ok(Sourced::new(credential, self.origin_at(item.at)))

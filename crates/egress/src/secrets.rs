@@ -4,11 +4,11 @@
 //! Nothing here reads or writes anything. Memory is bounded by the longest
 //! form of a value, and what is not part of a value passes byte for byte.
 
+mod beginnings;
 mod decode;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod guard;
-mod literals;
 mod matcher;
 mod pattern;
 mod place;

@@ -3,32 +3,17 @@
 //! Beginnings are looked for fast; from each on all that it can still become is
 //! followed byte by byte, until nothing is left of it or it is complete.
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
-
+use super::beginnings::{Beginnings, Start};
 use super::guard::{Guards, HARMLESS};
-use super::literals;
 use super::pattern::{Case, Extent, Pattern};
 
-/// More beginnings than that are looked for with less memory.
-const MANY: usize = 4096;
 /// More threads than that may be the same ones twice.
 const FEW: usize = 32;
 
 /// Compiled forms.
 pub(super) struct Matcher {
     patterns: Vec<Pattern>,
-    /// What can begin with a byte.
-    starts: Vec<Vec<Start>>,
-    beginnings: Option<AhoCorasick>,
-    /// The length of the longest beginning.
-    longest: usize,
-}
-
-/// A pattern, and the symbol that an occurrence of it begins with.
-#[derive(Debug, Clone, Copy)]
-struct Start {
-    pattern: u32,
-    symbol: u32,
+    beginnings: Beginnings,
 }
 
 /// One occurrence, in bytes from the beginning of the stream.
@@ -97,13 +82,8 @@ impl Matcher {
     ) -> Self {
         let all = |(owner, value)| Pattern::all_of(value, owner, case, extent);
         let patterns: Vec<Pattern> = values.into_iter().enumerate().flat_map(all).collect();
-        let mut texts: Vec<Vec<u8>> = patterns.iter().flat_map(literals::of).collect();
-        texts.sort_unstable();
-        texts.dedup();
         Self {
-            starts: starts(&patterns),
-            longest: texts.iter().map(Vec::len).max().unwrap_or(0),
-            beginnings: searcher(&texts),
+            beginnings: Beginnings::of(&patterns),
             patterns,
         }
     }
@@ -119,75 +99,23 @@ impl Matcher {
     fn enough(&self, thread: &Thread) -> usize {
         self.patterns[thread.pattern as usize].enough()
     }
-
-    /// Where to look closely, from `at` on: at the next beginning, or near the
-    /// end, where one may be cut off.
-    fn next_beginning(&self, bytes: &[u8], at: usize) -> usize {
-        let end = (bytes.len() + 1).saturating_sub(self.longest).max(at);
-        let Some(beginnings) = &self.beginnings else {
-            return end;
-        };
-        if at == end {
-            return at;
-        }
-        let found = beginnings.find(&bytes[at..]);
-        found.map_or(end, |found| at + found.start())
-    }
-}
-
-fn searcher(texts: &[Vec<u8>]) -> Option<AhoCorasick> {
-    let kind = if texts.len() > MANY {
-        AhoCorasickKind::ContiguousNFA
-    } else {
-        AhoCorasickKind::DFA
-    };
-    AhoCorasick::builder()
-        .match_kind(MatchKind::LeftmostFirst)
-        .kind(Some(kind))
-        .build(texts)
-        .ok()
-}
-
-/// What can begin with each byte.
-fn starts(patterns: &[Pattern]) -> Vec<Vec<Start>> {
-    let mut starts = vec![Vec::new(); usize::from(u8::MAX) + 1];
-    for (number, pattern) in (0..).zip(patterns) {
-        for (symbol, at) in (0..).zip(pattern.beginnings()) {
-            let mut first: Vec<u8> = pattern.bytes_at(at);
-            let ways = pattern.alternatives(at).filter(|way| way.symbols > 0);
-            first.extend(ways.flat_map(|way| way.spelling.bytes_at(0)));
-            first.sort_unstable();
-            first.dedup();
-            for byte in first {
-                starts[usize::from(byte)].push(Start {
-                    pattern: number,
-                    symbol,
-                });
-            }
-        }
-    }
-    starts
 }
 
 impl Run {
     /// Reads on, and tells of every occurrence that is complete.
     pub(super) fn feed(&mut self, matcher: &Matcher, bytes: &[u8], found: &mut impl FnMut(Match)) {
         let mut at = 0;
-        let mut next = matcher.next_beginning(bytes, at);
+        let mut next = matcher.beginnings.next(bytes, at);
         while at < bytes.len() {
-            if at > next {
-                next = matcher.next_beginning(bytes, at);
+            if at > next.at {
+                next = matcher.beginnings.next(bytes, at);
             }
-            if self.threads.is_empty() && self.guards.is_empty() {
-                self.position += (next - at) as u64;
-                at = next;
+            if self.is_clear() {
+                self.position += (next.at - at) as u64;
+                at = next.at;
             }
             if let Some(byte) = bytes.get(at) {
-                let begun: &[Start] = if at == next {
-                    &matcher.starts[usize::from(*byte)]
-                } else {
-                    &[]
-                };
+                let begun = if at == next.at { next.begun } else { &[] };
                 self.step(matcher, *byte, begun, found);
                 at += 1;
             }

@@ -142,8 +142,10 @@ impl Pattern {
     }
 
     /// The symbols that a part may begin with.
-    pub(super) fn beginnings(&self) -> std::ops::RangeInclusive<usize> {
-        0..=self.len() - self.enough
+    pub(super) fn beginnings(&self) -> impl Iterator<Item = u32> + '_ {
+        let symbols = &self.symbols[..=self.len() - self.enough];
+        let telling = (0..).zip(symbols).filter(|(_, symbol)| tells(**symbol));
+        telling.map(|(at, _)| at)
     }
 
     /// How many symbols and new lines there can be after the first `symbols`.
@@ -213,6 +215,12 @@ impl Pattern {
             symbols: wide.symbols,
         })
     }
+}
+
+/// Whether a byte tells one text from another. Those between the characters of
+/// UTF-16 and UTF-32 do not: files are full of them.
+pub(super) fn tells(byte: u8) -> bool {
+    byte != 0
 }
 
 /// How many symbols of a form of `length` are a part that is hidden.

@@ -1,10 +1,11 @@
 //! Hides secret values in what comes back.
 //!
 //! Whatever is part of a value in any of its forms is left out, also where two
-//! occurrences overlap, and where only a long part of one is there. Bytes are held back only from where a form may begin, for
-//! as long as it may be; how the stream is cut changes nothing. Parts that begin
-//! later in a value are not waited for before they are long enough: what came
-//! of them in pieces before that has passed.
+//! occurrences overlap, and where only a long part of one is there. Bytes are
+//! held back only from where a form may begin, for as long as it may be; how
+//! the stream is cut changes nothing. Parts that begin later in a value are not
+//! waited for before they are long enough: what came of them in pieces before
+//! that has passed.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;

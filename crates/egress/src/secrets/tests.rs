@@ -7,7 +7,8 @@ use data_encoding::{BASE64, BASE64_NOPAD, BASE64URL, HEXLOWER, HEXUPPER};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use super::pattern::Extent;
+use super::beginnings::Beginnings;
+use super::pattern::{Case, Extent, Pattern};
 use super::*;
 use crate::secret::Placeholder;
 
@@ -550,4 +551,34 @@ fn a_repetitive_value_costs_no_more_than_its_length_allows() {
     let forms = Arc::new(Forms::of_secrets(&values));
     let out = scrubbed(&forms, value.repeat(3).as_bytes().chunks(7));
     assert_eq!(out, b"_");
+}
+
+#[test]
+fn g5_what_a_cut_leaves_of_a_beginning_counts_though_another_is_in_it() {
+    // In the digits of the first escape another part of the value begins.
+    let value = "s0000abcdefgh";
+    let values = [Hidden { value, shown: "_" }];
+    let forms = Arc::new(Forms::of_secrets(&values));
+    let escape = |byte| format!("\\U{byte:08x}");
+    let text = value.bytes().map(escape).collect::<Vec<_>>().concat();
+    for at in 0..text.len() {
+        let (first, rest) = text.as_bytes().split_at(at);
+        assert_eq!(scrubbed(&forms, [first, rest]), b"_", "{at}");
+    }
+}
+
+#[test]
+fn what_fills_files_is_no_beginning() {
+    let values = [Hidden {
+        value: PLAIN,
+        shown: "_",
+    }];
+    let beginnings = Beginnings::of(&Pattern::all_of(PLAIN, 0, Case::Matters, Extent::Parts));
+    let nothing = [0; 4096];
+    assert_eq!(beginnings.next(&nothing, 0).at, nothing.len());
+    let number = [b'g', 0, 0, 0].repeat(64);
+    let candidate = beginnings.next(&number, 0);
+    assert!(candidate.at > number.len() - 16, "only the last may go on");
+    let forms = Arc::new(Forms::of_secrets(&values));
+    assert_eq!(scrubbed(&forms, [&nothing[..]]), nothing);
 }

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use crate::attempt::Attempt;
 use crate::closing::close_with;
+use crate::cover::Cover;
 use crate::exit::{Exit, OpenError, Upstream};
 use crate::http::fields::Persistence;
 use crate::http::peer::Peer;
@@ -25,7 +26,7 @@ use crate::http::{self, forward::open_failed};
 use crate::intercept;
 use crate::limits::Limits;
 use crate::refusal::Form;
-use crate::relay::{Clock, relay, reset_on_close};
+use crate::relay::{Clock, Watchers, relay, reset_on_close};
 use crate::sentry::Sentry;
 use crate::speech::{Guess, Speech, heard, heard_in_all};
 use crate::tls;
@@ -172,14 +173,17 @@ pub(crate) async fn tunnel(
     upstream: Upstream,
     exit: Rc<Exit>,
 ) {
-    let sentry = Sentry::of(&exit, &attempt);
+    let watch = Watchers {
+        up: Sentry::of(&exit, &attempt),
+        down: Cover::of_returns(&exit, &attempt),
+    };
     let guarded = [Protocol::Http, Protocol::Tls].map(|spoken| exit.guards(&attempt, spoken));
     let mut opening = Opening {
         guarded,
         client: Peer::new(client, early),
         attempt,
         upstream,
-        sentry,
+        watch,
         sent: 0,
         answered: false,
         greeted: false,
@@ -193,7 +197,7 @@ pub(crate) async fn tunnel(
             why = clock.run_out(exit.limits()) => Outcome::Cut(why),
         }
     };
-    opening.proceed(outcome, exit).await;
+    Box::pin(opening.proceed(outcome, exit)).await;
 }
 
 /// A connection of which it is not known yet what is spoken.
@@ -204,8 +208,8 @@ struct Opening {
     client: Peer,
     attempt: Attempt,
     upstream: Upstream,
-    /// Who watches what is sent in clear, if anybody does.
-    sentry: Option<Sentry>,
+    /// Who watches what passes in clear.
+    watch: Watchers,
     /// How many bytes of the client were passed on already.
     sent: usize,
     /// The server has said something.
@@ -228,6 +232,8 @@ enum Outcome {
 enum Next {
     Client(std::io::Result<usize>),
     Server(std::io::Result<usize>),
+    /// The server does not go on with what may be a secret.
+    Quiet,
     Revoked,
     Late,
 }
@@ -275,6 +281,11 @@ impl Opening {
                     }
                 }
                 Next::Server(Err(_)) => return Outcome::Cut(CloseReason::ServerReset),
+                Next::Quiet => {
+                    if self.let_go().await.is_err() {
+                        return Outcome::Cut(CloseReason::ClientReset);
+                    }
+                }
                 Next::Revoked => return Outcome::Cut(CloseReason::PolicyChanged),
                 Next::Late => return Outcome::Cut(CloseReason::Idle),
             }
@@ -301,11 +312,18 @@ impl Opening {
                 None => std::future::pending().await,
             }
         };
+        let quiet = async {
+            match &self.watch.down {
+                Some(cover) => cover.run_out().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             biased;
             () = self.upstream.tracked.revoked() => Next::Revoked,
             read = self.client.fill() => Next::Client(read),
             read = from_server, if !waits => Next::Server(read),
+            () = quiet => Next::Quiet,
             () = late => Next::Late,
         }
     }
@@ -313,7 +331,7 @@ impl Opening {
     /// Passes the beginning of a line on.
     async fn send_text(&mut self) -> Result<(), CloseReason> {
         let text = &self.client.inbox[self.sent..];
-        if let Some(sentry) = &mut self.sentry {
+        if let Some(sentry) = &mut self.watch.up {
             sentry.check(text).map_err(|_| CloseReason::Refused)?;
         }
         let sent = self.upstream.stream.write_all(text).await;
@@ -326,6 +344,24 @@ impl Opening {
     async fn pass_back(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.answered = true;
         self.greeted |= self.client.inbox.is_empty();
+        let Some(cover) = &mut self.watch.down else {
+            return self.give(bytes).await;
+        };
+        let mut covered = BytesMut::new();
+        cover.feed(bytes, &mut covered);
+        self.give(&covered).await
+    }
+
+    /// Passes back what was held.
+    async fn let_go(&mut self) -> std::io::Result<()> {
+        let mut held = BytesMut::new();
+        if let Some(cover) = &mut self.watch.down {
+            cover.let_go(&mut held);
+        }
+        self.give(&held).await
+    }
+
+    async fn give(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.client.stream.write_all(bytes).await?;
         self.upstream.tracked.came_down(bytes.len() as u64);
         Ok(())
@@ -402,12 +438,15 @@ impl Opening {
             client,
             attempt,
             upstream,
-            sentry,
+            watch,
             sent,
             ..
         } = self;
-        // What is sent within TLS is not in clear.
-        let sentry = sentry.filter(|_| !matches!(outcome, Outcome::Tls(_)));
+        // What passes within TLS is not in clear.
+        let watch = match outcome {
+            Outcome::Tls(_) => Watchers::default(),
+            _ => watch,
+        };
         if let Outcome::Http = outcome {
             let bytes = client.inbox;
             let early = Early { bytes, sent };
@@ -417,7 +456,7 @@ impl Opening {
                 client.stream,
                 &client.inbox[sent..],
                 upstream,
-                sentry,
+                watch,
                 exit.limits(),
             )
             .await;

@@ -32,7 +32,7 @@ use crate::dial::dial;
 use crate::intercept::{Interception, Keeper, Pools};
 use crate::limits::Limits;
 use crate::names::{Named, Names, is_virtual};
-use crate::parent::{self, Kind, ParentProxies, ParentProxy};
+use crate::parent::{self, Kind, Login, ParentProxies, ParentProxy};
 use crate::questions::{Answer, Ask, Questions};
 use crate::refusal::{RefusalWords, Refused};
 use crate::resolve::{ResolveError, Resolver};
@@ -90,8 +90,8 @@ pub(crate) enum Hop {
     Destination,
     /// A proxy that expects requests in absolute form.
     Forward {
-        /// The value of `Proxy-Authorization`.
-        authorization: Option<String>,
+        /// How this host is known to it.
+        login: Option<Login>,
     },
 }
 
@@ -552,8 +552,8 @@ impl Exit {
             .collect();
         let mut stream = dial(&places).await.map_err(OpenError::Unreachable)?;
         if kind == Kind::Forward {
-            let authorization = proxy.authorization.clone();
-            return Ok((stream, Hop::Forward { authorization }));
+            let login = proxy.login.clone();
+            return Ok((stream, Hop::Forward { login }));
         }
         parent::tunnel(&mut stream, proxy, &attempt.target, attempt.port)
             .await

@@ -45,6 +45,7 @@ pub use authority::{Authority, AuthorityError};
 pub(crate) use keeper::Keeper;
 pub(crate) use pool::Pool;
 use request::handle;
+pub(crate) use response::{Hider, Hiding, Looking};
 pub use roots::{Roots, RootsError};
 pub(crate) use serve::{serve, serve_plain};
 

@@ -13,6 +13,7 @@ mod buffers;
 mod callers;
 mod carry;
 mod closing;
+mod cover;
 mod credentials;
 mod dial;
 mod dns;

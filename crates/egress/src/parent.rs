@@ -3,6 +3,7 @@
 //! Names are judged before they are passed to it; it resolves them itself.
 
 use std::io;
+use std::sync::{Arc, OnceLock};
 
 use data_encoding::BASE64;
 use percent_encoding::percent_decode_str;
@@ -10,10 +11,15 @@ use ringfence_policy::{Cidr, HOST_ALIAS, HostName, Target, TargetError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::cover::Cover;
+use crate::secrets::{Forms, Hidden, REDACTED};
+
 /// The port of HTTP.
 const WEB: u16 = 80;
 /// The longest answer to `CONNECT` that is read.
 const LONGEST_ANSWER: usize = 16 * 1024;
+/// What is shorter would be found in everything.
+const SHORTEST_HIDDEN: usize = 8;
 
 /// The host's proxies, by kind of traffic.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,8 +34,19 @@ pub struct ParentProxies {
 pub struct ParentProxy {
     pub(crate) host: Target,
     pub(crate) port: u16,
-    /// The value of `Proxy-Authorization`.
-    pub(crate) authorization: Option<String>,
+    pub(crate) login: Option<Login>,
+}
+
+/// How this host is known to its proxy.
+#[derive(Clone)]
+pub(crate) struct Login(Arc<Known>);
+
+struct Known {
+    /// Name and password, as they are sent, and the password alone.
+    texts: [String; 3],
+    /// Every form of them, made when they are first sent.
+    forms: OnceLock<Arc<Forms>>,
+    authorization: String,
 }
 
 // The authorization is a secret of the host's user.
@@ -231,15 +248,66 @@ impl ParentProxy {
         Ok(Self {
             host,
             port,
-            authorization: user.map(basic),
+            login: user.map(Login::new),
         })
     }
 }
 
-/// The value of an authorization header for `user:password` as in a URL.
-fn basic(user: &str) -> String {
-    let plain: Vec<u8> = percent_decode_str(user).collect();
-    format!("Basic {}", BASE64.encode(&plain))
+impl Login {
+    /// By `user:password` as in a URL.
+    fn new(user: &str) -> Self {
+        let plain: Vec<u8> = percent_decode_str(user).collect();
+        let encoded = BASE64.encode(&plain);
+        let login = String::from_utf8_lossy(&plain).into_owned();
+        let password = login.split_once(':').map_or("", |(_, password)| password);
+        Self(Arc::new(Known {
+            authorization: format!("Basic {encoded}"),
+            texts: [password.to_owned(), encoded, login],
+            forms: OnceLock::new(),
+        }))
+    }
+
+    /// The value of `Proxy-Authorization`.
+    pub(crate) fn authorization(&self) -> &str {
+        &self.0.authorization
+    }
+
+    /// What covers it in what the proxy says.
+    pub(crate) fn cover(&self) -> Cover {
+        let forms = self.0.forms.get_or_init(|| self.0.compile());
+        Cover::of(Arc::clone(forms))
+    }
+}
+
+impl Known {
+    fn compile(&self) -> Arc<Forms> {
+        let texts = self
+            .texts
+            .iter()
+            .filter(|text| text.len() >= SHORTEST_HIDDEN);
+        let hidden: Vec<Hidden<'_>> = texts
+            .map(|value| Hidden {
+                value,
+                shown: REDACTED,
+            })
+            .collect();
+        Arc::new(Forms::of_secrets(&hidden))
+    }
+}
+
+impl PartialEq for Login {
+    fn eq(&self, other: &Self) -> bool {
+        self.authorization() == other.authorization()
+    }
+}
+
+impl Eq for Login {}
+
+// It is a secret of the host's user.
+impl std::fmt::Debug for Login {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Login")
+    }
 }
 
 /// Asks the proxy at the other end of `stream` for a tunnel.
@@ -250,9 +318,9 @@ pub(crate) async fn tunnel(
     port: u16,
 ) -> io::Result<()> {
     let authorization = proxy
-        .authorization
+        .login
         .as_ref()
-        .map(|value| format!("Proxy-Authorization: {value}\r\n"))
+        .map(|login| format!("Proxy-Authorization: {}\r\n", login.authorization()))
         .unwrap_or_default();
     let request =
         format!("CONNECT {target}:{port} HTTP/1.1\r\nHost: {target}:{port}\r\n{authorization}\r\n");
@@ -299,7 +367,10 @@ mod tests {
     #[test]
     fn credentials_are_decoded_and_never_shown() {
         let proxy = ParentProxy::parse("https_proxy", "http://me:p%40ss@proxy.test:3128/").unwrap();
-        assert_eq!(proxy.authorization.as_deref(), Some("Basic bWU6cEBzcw=="));
+        assert_eq!(
+            proxy.login.as_ref().unwrap().authorization(),
+            "Basic bWU6cEBzcw=="
+        );
         assert_eq!(
             (proxy.host.to_string().as_str(), proxy.port),
             ("proxy.test", 3128)

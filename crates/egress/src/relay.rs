@@ -8,6 +8,7 @@ use std::cell::Cell;
 use std::io;
 use std::time::{Duration, Instant};
 
+use bytes::BytesMut;
 use ringfence_audit::CloseReason;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -15,18 +16,25 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::sync::Notify;
 
 use crate::buffers::Buffer;
+use crate::cover::Cover;
 use crate::exit::{Tracked, Upstream};
 use crate::limits::Limits;
 use crate::sentry::Sentry;
 
+/// Who sees what passes before it does, if anybody has to.
+#[derive(Default)]
+pub(crate) struct Watchers {
+    pub(crate) up: Option<Sentry>,
+    pub(crate) down: Option<Cover>,
+}
+
 /// Relays until both sides have ended, a limit is reached, or the policy no
-/// longer allows it. `early` was already read from the client; `sentry` sees
-/// what goes up before it does.
+/// longer allows it. `early` was already read from the client.
 pub(crate) async fn relay(
     mut client: TcpStream,
     early: &[u8],
     upstream: Upstream,
-    mut sentry: Option<Sentry>,
+    mut watch: Watchers,
     limits: &Limits,
 ) {
     let Upstream {
@@ -42,7 +50,8 @@ pub(crate) async fn relay(
         let up = Pump {
             from: from_client,
             to: to_server,
-            sentry: sentry.as_mut(),
+            sentry: watch.up.as_mut(),
+            cover: None,
             clock: &clock,
         };
         let up = up.run(early, |count| tracked.sent_up(count));
@@ -50,6 +59,7 @@ pub(crate) async fn relay(
             from: from_server,
             to: to_client,
             sentry: None,
+            cover: watch.down.take(),
             clock: &clock,
         };
         let down = down.run(&[], |count| tracked.came_down(count));
@@ -127,6 +137,7 @@ struct Pump<'a> {
     from: ReadHalf<'a>,
     to: WriteHalf<'a>,
     sentry: Option<&'a mut Sentry>,
+    cover: Option<Cover>,
     clock: &'a Clock,
 }
 
@@ -135,6 +146,9 @@ impl Pump<'_> {
         if !early.is_empty() {
             self.send(early).await?;
             count(length(early.len()));
+        }
+        if let Some(cover) = self.cover.take() {
+            return Box::pin(self.run_covered(cover, count)).await;
         }
         loop {
             self.from.readable().await.map_err(|_| Failed::Reading)?;
@@ -150,6 +164,26 @@ impl Pump<'_> {
             count(length(read));
         }
         // A peer that has already gone away needs no telling.
+        let _ = self.to.shutdown().await;
+        Ok(())
+    }
+
+    async fn run_covered(
+        mut self,
+        mut cover: Cover,
+        mut count: impl FnMut(u64),
+    ) -> Result<(), Failed> {
+        let mut out = BytesMut::new();
+        loop {
+            let read = cover.read(&mut self.from, &mut out).await;
+            if read.map_err(|_| Failed::Reading)? == 0 {
+                break;
+            }
+            self.clock.touch();
+            let passed = out.split();
+            self.send(&passed).await?;
+            count(length(passed.len()));
+        }
         let _ = self.to.shutdown().await;
         Ok(())
     }

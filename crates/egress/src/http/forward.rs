@@ -24,9 +24,10 @@ use super::sharing::say_last;
 use crate::attempt::Attempt;
 use crate::closing::close_with;
 use crate::exit::{Exit, Hop, OpenError, Upstream};
+use crate::parent::Login;
 use crate::proxy::Caller;
 use crate::refusal;
-use crate::relay::{Clock, relay, reset_on_close};
+use crate::relay::{Clock, Watchers, relay, reset_on_close};
 use crate::sentry::Sentry;
 
 /// Why TRACE does not pass the host's own proxy, as a code and in words.
@@ -250,12 +251,7 @@ impl Session {
         let Some(open) = &mut self.current else {
             return Ok(Err(Failure::NoAnswer));
         };
-        let is_shown = matches!(
-            &open.hop,
-            Hop::Forward {
-                authorization: Some(_)
-            }
-        ) && is_trace(attempt);
+        let is_shown = matches!(&open.hop, Hop::Forward { login: Some(_) }) && is_trace(attempt);
         if is_shown {
             let refused = self.exit.refuse(attempt, TRACE.0, TRACE.1);
             return Err(End::Answered(refused_page(&refused), CloseReason::Refused));
@@ -263,12 +259,12 @@ impl Session {
         let mut absolute;
         let head = match &open.hop {
             Hop::Destination => &mut self.orders.head,
-            Hop::Forward { authorization } => {
+            Hop::Forward { login } => {
                 absolute = self.orders.head.clone();
                 rewrite::to_absolute(
                     &mut absolute,
                     &attempt.destination(),
-                    authorization.as_deref(),
+                    login.as_ref().map(Login::authorization),
                 );
                 &mut absolute
             }
@@ -302,7 +298,10 @@ impl Session {
                     client.stream,
                     &client.inbox,
                     upstream,
-                    sentry,
+                    Watchers {
+                        up: sentry,
+                        down: None,
+                    },
                     exit.limits(),
                 )
                 .await;

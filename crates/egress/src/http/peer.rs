@@ -12,6 +12,7 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 
 use super::body::{BadChunk, Body};
 use crate::buffers::Buffer;
+use crate::cover::Cover;
 use crate::refusal::Refused;
 use crate::relay::Clock;
 use crate::sentry::Sentry;
@@ -23,12 +24,15 @@ const ROOM: usize = 16 * 1024;
 pub(crate) struct Peer {
     pub(crate) stream: TcpStream,
     pub(crate) inbox: BytesMut,
+    /// What covers secrets in what comes over it, before anything reads it.
+    cover: Option<Cover>,
 }
 
 /// The reading half of a [`Peer`].
 pub(crate) struct Incoming<'a> {
     half: ReadHalf<'a>,
     pub(crate) inbox: &'a mut BytesMut,
+    cover: &'a mut Option<Cover>,
 }
 
 /// Where passing a body on failed.
@@ -46,13 +50,26 @@ pub(crate) enum Broken {
 
 impl Peer {
     pub(crate) fn new(stream: TcpStream, inbox: BytesMut) -> Self {
-        Self { stream, inbox }
+        Self {
+            stream,
+            inbox,
+            cover: None,
+        }
+    }
+
+    /// One that may say what `cover` knows.
+    pub(crate) fn covered(self, cover: Option<Cover>) -> Self {
+        Self { cover, ..self }
     }
 
     pub(crate) fn split(&mut self) -> (Incoming<'_>, WriteHalf<'_>) {
         let (half, to) = self.stream.split();
-        let inbox = &mut self.inbox;
-        (Incoming { half, inbox }, to)
+        let incoming = Incoming {
+            half,
+            inbox: &mut self.inbox,
+            cover: &mut self.cover,
+        };
+        (incoming, to)
     }
 
     /// Reads more into the inbox; 0 at the end of the connection.
@@ -95,6 +112,9 @@ impl Peer {
 impl Incoming<'_> {
     /// Reads more into the inbox; 0 at the end of the connection.
     pub(crate) async fn fill(&mut self) -> io::Result<usize> {
+        if let Some(cover) = self.cover {
+            return cover.read(&mut self.half, self.inbox).await;
+        }
         if self.inbox.capacity() == 0 {
             self.half.readable().await?;
         }
@@ -111,9 +131,15 @@ impl Incoming<'_> {
         clock: &Clock,
     ) -> Result<(), Broken> {
         if !self.inbox.is_empty() && !body.is_done() {
-            let taken = body.take(self.inbox)?;
-            send(to, &self.inbox[..taken], &passed).await?;
-            self.inbox.advance(taken);
+            self.pass_inbox(body, to, &passed).await?;
+        }
+        while self.cover.is_some() && !body.is_done() {
+            match self.fill().await {
+                Ok(0) if body.body.may_end_here() => return Ok(()),
+                Ok(0) | Err(_) => return Err(Broken::Source),
+                Ok(_) => clock.touch(),
+            }
+            self.pass_inbox(body, to, &passed).await?;
         }
         while !body.is_done() {
             self.half.readable().await.map_err(|_| Broken::Source)?;
@@ -131,6 +157,18 @@ impl Incoming<'_> {
             send(to, &buffer[..taken], &passed).await?;
             self.inbox.extend_from_slice(&buffer[taken..read]);
         }
+        Ok(())
+    }
+
+    async fn pass_inbox(
+        &mut self,
+        body: &mut Watched,
+        to: &mut WriteHalf<'_>,
+        passed: impl Fn(usize),
+    ) -> Result<(), Broken> {
+        let taken = body.take(self.inbox)?;
+        send(to, &self.inbox[..taken], passed).await?;
+        self.inbox.advance(taken);
         Ok(())
     }
 }

@@ -25,7 +25,7 @@ use crate::attempt::Attempt;
 use crate::closing::close_with;
 use crate::exit::{Exit, Tracked, Upstream};
 use crate::refusal::{self, Refused};
-use crate::relay::{Clock, relay, reset_on_close};
+use crate::relay::{Clock, Watchers, relay, reset_on_close};
 use crate::sentry::Sentry;
 
 /// What the client sent so far, and how much of it was passed on already.
@@ -96,15 +96,11 @@ pub(crate) async fn serve(
                 tracked,
                 ..upstream
             };
-            let sentry = Sentry::after_switch(&exit, &judge.attempt);
-            relay(
-                client.stream,
-                &client.inbox,
-                upstream,
-                sentry,
-                exit.limits(),
-            )
-            .await;
+            let watch = Watchers {
+                up: Sentry::after_switch(&exit, &judge.attempt),
+                down: None,
+            };
+            relay(client.stream, &client.inbox, upstream, watch, exit.limits()).await;
         }
         End::Closed => {}
         End::Early => {

@@ -51,13 +51,17 @@ impl Open {
     /// The connection that was opened for `attempt` under the policy of
     /// `generation`, or an older one.
     pub(crate) fn new(upstream: Upstream, attempt: &Attempt, generation: u64) -> Self {
+        let cover = match &upstream.hop {
+            Hop::Forward { login: Some(login) } => Some(login.cover()),
+            _ => None,
+        };
         Self {
             place: Place {
                 target: attempt.target.clone(),
                 port: attempt.port,
                 generation,
             },
-            peer: Peer::new(upstream.stream, BytesMut::new()),
+            peer: Peer::new(upstream.stream, BytesMut::new()).covered(cover),
             hop: upstream.hop,
             needs_inspection: upstream.needs_inspection,
             tracked: upstream.tracked,

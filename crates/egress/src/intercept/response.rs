@@ -20,7 +20,7 @@ use http_body::Body;
 use ringfence_policy::{Request, attachments};
 
 use self::codings::{check_transfer, decoder_for};
-pub(super) use self::scrubbed::Hider;
+pub(crate) use self::scrubbed::Hider;
 use self::scrubbed::Scrubbed;
 use super::Intercepted;
 use super::answer::Answer;
@@ -51,6 +51,8 @@ pub(crate) enum Looking {
         close: bool,
         returns: Rc<Returns>,
     },
+    /// These are.
+    For(Arc<Forms>),
 }
 
 /// The secrets that were found in one answer.
@@ -79,6 +81,17 @@ impl Looking {
         let place = Request::connect(&attempt.target, attempt.port);
         let close = keeper.sent_to(attempt)
             || !attachments(&exit.policy(), &place, connection.scheme).is_empty();
+        Self::returns_to(exit, attempt, close)
+    }
+
+    /// At everything that the host behind `attempt` says, where a secret may
+    /// have gone to it.
+    pub(crate) fn at_host(exit: &Rc<Exit>, attempt: &Attempt) -> Option<Self> {
+        exit.guards_host(attempt)
+            .then(|| Self::returns_to(exit, attempt, false))
+    }
+
+    fn returns_to(exit: &Rc<Exit>, attempt: &Attempt, close: bool) -> Self {
         let returns = Rc::new(Returns {
             attempt: attempt.clone(),
             values: RefCell::default(),
@@ -104,7 +117,7 @@ impl Looking {
     }
 
     pub(super) fn is_on(&self) -> bool {
-        matches!(self, Self::At { .. })
+        !matches!(self, Self::Away)
     }
 
     pub(super) fn is_close(&self) -> bool {
@@ -122,6 +135,7 @@ impl Looking {
         match self {
             Self::Away => None,
             Self::At { exit, .. } => exit.keeper()?.forms(),
+            Self::For(forms) => Some(Arc::clone(forms)),
         }
     }
 }

@@ -196,6 +196,11 @@ impl Scrubber {
         self.progress = Progress::default();
     }
 
+    /// Something came that was not passed on yet.
+    pub(crate) fn is_holding(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     /// Nothing that came can become a value any more.
     pub(crate) fn is_idle(&self) -> bool {
         self.held.is_empty() && self.progress.runs.iter().all(Run::is_clear)

@@ -51,11 +51,11 @@ pub(super) async fn serve(
             continue;
         }
         if is_for_us(&head) {
-            return show(&mut client, &head).await;
+            return show(&mut client, "200 OK", &head).await;
         }
         let destination = Destination::of(&head)?;
         let Ok(upstream) = shared.dial(&destination.host, destination.port).await else {
-            return client.write_all(FAILURE.as_bytes()).await;
+            return show(&mut client, "502 Bad Gateway", &head).await;
         };
         return match destination.target {
             None => tunnel(client, upstream).await,
@@ -70,11 +70,11 @@ fn is_for_us(head: &Head) -> bool {
     matches!(head.method.as_str(), "TRACE" | "OPTIONS") && head.header("max-forwards") == Some("0")
 }
 
-/// Gives a request back as it came.
-async fn show(client: &mut BufReader<TcpStream>, head: &Head) -> io::Result<()> {
+/// Gives a request back as it came, as error pages do as well.
+async fn show(client: &mut BufReader<TcpStream>, status: &str, head: &Head) -> io::Result<()> {
     let length = head.raw.len();
     let answer = format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: message/http\r\nContent-Length: {length}\r\n\
+        "HTTP/1.1 {status}\r\nContent-Type: message/http\r\nContent-Length: {length}\r\n\
          Connection: close\r\n\r\n{}",
         head.raw
     );
@@ -83,7 +83,6 @@ async fn show(client: &mut BufReader<TcpStream>, head: &Head) -> io::Result<()> 
 
 const REFUSAL: &str = "HTTP/1.1 407 Proxy Authentication Required\r\n\
     Proxy-Authenticate: Basic realm=\"test\"\r\nContent-Length: 0\r\n\r\n";
-const FAILURE: &str = "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
 /// Where a request goes.
 struct Destination {

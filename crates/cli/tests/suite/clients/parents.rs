@@ -159,3 +159,20 @@ fn g5_the_hosts_proxy_does_not_tell_its_password() {
         assert_eq!(refused, is_refused, "{method}: {}", run.stdout());
     }
 }
+
+/// What is wrong is often explained by the request itself.
+#[test]
+fn g5_error_pages_of_the_hosts_proxy_do_not_tell_its_password() {
+    let host = Host::new();
+    let place = format!("{PRIVATE}:{PROXY_WITH_PASSWORD}");
+    let proxy = format!("http://user:password@{place}");
+    let ask = "curl -sS -i http://api.example.org:9999/".to_owned();
+    let outside = host.online.outside(&format!("http_proxy={proxy} {ask}"));
+    assert!(outside.stdout.contains("dXNlcjpwYXNzd29yZA"), "{outside:?}");
+    let allow = ["--allow", "api.example.org:9999"];
+    let run = host.run_with(&[("HTTP_PROXY", proxy.as_str())], &allow, &ask);
+    let page = run.stdout();
+    assert!(page.contains("502 Bad Gateway"), "{page}");
+    assert!(page.contains("Basic ********************\r\n"), "{page}");
+    assert!(!page.contains("dXNl"), "{page}");
+}

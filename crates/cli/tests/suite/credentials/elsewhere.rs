@@ -112,6 +112,40 @@ fn g5_the_secret_comes_back_from_no_other_port_of_its_host() {
     }
 }
 
+/// Nor over a connection that speaks neither HTTP nor TLS, whoever speaks
+/// first, and in whatever pieces it comes.
+#[test]
+fn g5_the_secret_comes_back_over_no_plain_connection_to_its_host() {
+    let bound = Bound::new();
+    let ports = [port::ECHO, port::BANNER];
+    let entries = [
+        vec![HOST.to_owned()],
+        ports.map(|port| format!("{HOST}:{port}")).into(),
+    ];
+    let entries: Vec<&str> = entries.iter().flatten().map(String::as_str).collect();
+    let flags = bound.policy_of(&entries, &format!("credentials:\n  - {BEARER}\n"));
+    let (first, second) = SECRET.split_at(9);
+    for port in ports {
+        let told = format!("python3 talk.py {HOST} {port} '{first}' '{second}'");
+        let outside = bound.outside(&told).expect_code(0);
+        assert!(
+            super::leak(&outside.stdout).is_some(),
+            "{port}: {outside:?}"
+        );
+        let script = format!("curl -sSf https://{HOST}/ > /dev/null; {told}");
+        // Which fails the test if the secret is in what came.
+        let run = bound.run(&flags, &script).expect_code(0);
+        let shown = run.stdout();
+        let covered = "*".repeat(SECRET.len());
+        assert_eq!(shown.matches(&covered).count(), 2, "{port}: {shown}");
+        // What is no secret is neither changed nor waited for.
+        assert!(
+            shown.contains("begin") && shown.contains("s3cr3 or not"),
+            "{shown}"
+        );
+    }
+}
+
 #[test]
 fn g5_a_sandbox_without_the_binding_gets_nothing() {
     let bound = Bound::new();

@@ -211,6 +211,11 @@ impl Hider {
         self.scrubbers.clear();
     }
 
+    /// Whether something waits for what follows it.
+    pub(crate) fn is_holding(&self) -> bool {
+        self.scrubbers.iter().any(|(_, own)| own.is_holding())
+    }
+
     /// Feeds one scrubber after the other, and does `then` with each.
     fn pass(&mut self, bytes: &[u8], out: &mut BytesMut, then: fn(&mut Scrubber, &mut BytesMut)) {
         let Some(((_, newest), older)) = self.scrubbers.split_last_mut() else {

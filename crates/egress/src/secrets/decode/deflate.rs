@@ -15,38 +15,20 @@ const MALFORMED: DecodeError = DecodeError::Malformed("gzip");
 
 /// One or more gzip members. What comes after them and is none is left out, as
 /// most clients leave it out.
-#[derive(Default)]
 pub(super) struct Gzip {
-    member: Member,
+    member: GzDecoder<Vec<u8>>,
     /// There was another one before.
     is_further: bool,
     is_done: bool,
 }
 
-struct Member {
-    decoder: GzDecoder<Vec<u8>>,
-    has_content: bool,
-}
-
-impl Default for Member {
+impl Default for Gzip {
     fn default() -> Self {
         Self {
-            decoder: GzDecoder::new(Vec::new()),
-            has_content: false,
+            member: GzDecoder::new(Vec::new()),
+            is_further: false,
+            is_done: false,
         }
-    }
-}
-
-impl Member {
-    /// Takes what is its own, and gives out what that means.
-    fn decode(&mut self, piece: &[u8], out: &mut BytesMut) -> io::Result<usize> {
-        let taken = self.decoder.write(piece)?;
-        self.decoder.flush()?;
-        let decoded = self.decoder.get_mut();
-        self.has_content |= !decoded.is_empty();
-        out.extend_from_slice(decoded);
-        decoded.clear();
-        Ok(taken)
     }
 }
 
@@ -59,7 +41,7 @@ impl Gzip {
         let mut piece = &input[..input.len().min(PIECE)];
         *input = &input[piece.len()..];
         while !piece.is_empty() && !self.is_done {
-            match self.member.decode(piece, out) {
+            match self.decode_piece(piece, out) {
                 Ok(0) => self.begin_next()?,
                 Ok(taken) => piece = &piece[taken..],
                 Err(_) if self.may_be_none() => self.is_done = true,
@@ -77,21 +59,32 @@ impl Gzip {
         })
     }
 
+    /// Takes what belongs to the member, and gives out what that means.
+    fn decode_piece(&mut self, piece: &[u8], out: &mut BytesMut) -> io::Result<usize> {
+        let taken = self.member.write(piece)?;
+        self.member.flush()?;
+        let decoded = self.member.get_mut();
+        out.extend_from_slice(decoded);
+        decoded.clear();
+        Ok(taken)
+    }
+
     fn begin_next(&mut self) -> Result<(), DecodeError> {
-        let ended = self.member.decoder.try_finish();
-        ended.map_err(|_| MALFORMED)?;
-        self.member = Member::default();
+        self.member.try_finish().map_err(|_| MALFORMED)?;
+        self.member = GzDecoder::new(Vec::new());
         self.is_further = true;
         Ok(())
     }
 
-    /// Whether what is read may be no member at all.
+    /// Whether what is read may be no member at all. That is settled by its
+    /// header: how much of what follows is decoded before it turns out to be
+    /// wrong depends on the pieces in which it comes.
     fn may_be_none(&self) -> bool {
-        self.is_further && !self.member.has_content
+        self.is_further && self.member.header().is_none()
     }
 
     pub(super) fn is_complete(&mut self) -> bool {
-        self.is_done || self.may_be_none() || self.member.decoder.try_finish().is_ok()
+        self.is_done || self.may_be_none() || self.member.try_finish().is_ok()
     }
 }
 

@@ -148,6 +148,11 @@ fn what_follows_gzip_is_another_member_or_left_out() {
     wrong[last] ^= 1;
     wrong.extend_from_slice(b"garbage");
     assert!(decoded("gzip", [&wrong[..]]).is_err());
+    // A member with a header is one, wrong as it may be, in whatever pieces.
+    let broken = [&gzip(b"")[..], &gzip(b"")[..10], &[0xf2; 60]].concat();
+    for size in [1, 3, 7, 1024] {
+        assert!(decoded("gzip", broken.chunks(size)).is_err(), "{size}");
+    }
 }
 
 #[test]

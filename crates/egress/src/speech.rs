@@ -8,8 +8,8 @@ use ringfence_policy::Target;
 
 use crate::tls::{self, Hello};
 
-/// No first line is longer than that.
-const LONGEST_LINE: usize = 16 * 1024;
+/// No first line is longer than that, which is as long as a head may be.
+const LONGEST_LINE: usize = 64 * 1024;
 /// What a request line has in it, whatever else it has: the protocols that
 /// servers for HTTP are known to serve.
 const MARKS: [&[u8]; 3] = [b"http/", b"rtsp/", b"ice/"];

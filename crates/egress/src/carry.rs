@@ -173,6 +173,11 @@ pub(crate) async fn tunnel(
     upstream: Upstream,
     exit: Rc<Exit>,
 ) {
+    if exit.learn_secrets(&attempt).await.is_err() {
+        upstream.tracked.because(CloseReason::Refused);
+        reset_on_close(&upstream.stream);
+        return reset_on_close(&client);
+    }
     let watch = Watchers {
         up: Sentry::of(&exit, &attempt),
         down: Cover::of_returns(&exit, &attempt),
@@ -348,7 +353,7 @@ impl Opening {
             return self.give(bytes).await;
         };
         let mut covered = BytesMut::new();
-        cover.feed(bytes, &mut covered);
+        cover.feed(bytes, &mut covered)?;
         self.give(&covered).await
     }
 

@@ -63,8 +63,17 @@ impl Cover {
                 }
                 Err(error) => return Err(error),
             }
+            self.check()?;
         }
         Ok(out.len() - before)
+    }
+
+    /// Nothing is let in by which secrets are guessed.
+    fn check(&self) -> io::Result<()> {
+        if self.0.is_cut() {
+            return Err(io::Error::other("parts of secrets came back"));
+        }
+        Ok(())
     }
 
     /// Nothing follows at the moment.
@@ -85,9 +94,10 @@ impl Cover {
     }
 
     /// Takes the next bytes, and appends to `out` what may pass.
-    pub(crate) fn feed(&mut self, bytes: &[u8], out: &mut BytesMut) {
+    pub(crate) fn feed(&mut self, bytes: &[u8], out: &mut BytesMut) -> io::Result<()> {
         self.0.feed(bytes, out);
         self.0.release(out);
+        self.check()
     }
 
     /// Ends when what is held back has waited for long enough.

@@ -22,6 +22,6 @@ mod tests;
 
 pub(crate) use decode::{ACCEPTED, Decoder, Progress};
 pub(crate) use place::{Misplaced, is_framed};
-pub(crate) use scrub::{Forms, Hidden, REDACTED, Scrubber};
+pub(crate) use scrub::{Find, Forms, Hidden, REDACTED, Scrubber};
 pub(crate) use substitute::Context;
 pub(crate) use watch::{Found, Placeholders, Watch};

@@ -18,7 +18,9 @@ use crate::origin::Origin;
 use crate::policy::{Policy, Resolved};
 
 pub use approval::{approval, may_be_approved};
-pub use attach::{Attachment, CredentialView, attachments, binds, binds_host, judges_paths};
+pub use attach::{
+    Attachment, CredentialView, attachments, binds, binds_host, judges_paths, services_of_host,
+};
 pub use explain::{Explanation, explain};
 pub use reason::Reason;
 pub use request::{Request, RequestView};

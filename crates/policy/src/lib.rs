@@ -38,7 +38,7 @@ pub use credential::{
 pub use decide::{
     Attachment, Considered, CredentialView, Decision, Effect, Explanation, ListName, Outcome,
     Reason, Request, RequestView, Suggestion, SuggestionFormat, Verdict, approval, attachments,
-    binds, binds_host, decide, explain, judges_paths, may_be_approved,
+    binds, binds_host, decide, explain, judges_paths, may_be_approved, services_of_host,
 };
 pub use environment::{EnvError, Environment};
 pub use filesystem::{Filesystem, GuardMode, MaskedFile, ProtectedName, ReadScope};

@@ -31,6 +31,9 @@ pub(crate) enum BodyError {
     /// It is not what its `Content-Encoding` says.
     #[error("the body cannot be decoded")]
     Coding,
+    /// Secrets are being guessed at.
+    #[error("parts of secrets came back")]
+    Guessed,
     /// The policy no longer allows the request.
     #[error("the policy no longer allows it")]
     Revoked,

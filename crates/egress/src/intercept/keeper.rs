@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::attempt::Attempt;
 use crate::secret::{Credentials, Placeholder, Secret, SecretError, Vault};
-use crate::secrets::{Forms, Hidden, REDACTED};
+use crate::secrets::{Find, Forms, Hidden, REDACTED};
 
 /// For a source to give a secret, which may be a command.
 const READING_TIME: Duration = Duration::from_secs(30);
@@ -30,6 +30,13 @@ const MOST_VALUES: usize = 256;
 /// send bytes of his own choice can try with each answer whether they are the
 /// secret, and a server that says so often is no place for it.
 const MOST_ANSWERS: u32 = 64;
+/// Parts of secrets that may be found in one run. Whoever knows nearly as much
+/// as is hidden can ask with each for the next characters, so with many for all
+/// of them; and no server gives back parts without being asked to.
+const MOST_PARTS: u32 = 3;
+
+/// Why nothing more is let in.
+pub(crate) const GUESSED: &str = "parts of secrets came back, as if somebody were guessing them";
 
 /// What attaching secrets and hiding them needs.
 pub(crate) struct Keeper {
@@ -48,6 +55,8 @@ struct Gone {
     places: HashSet<(Target, u16)>,
     /// How many answers each service's secret was found in.
     returned: HashMap<String, u32>,
+    /// How many parts were found.
+    parts: u32,
     forms: Option<Arc<Forms>>,
 }
 
@@ -64,6 +73,9 @@ impl Keeper {
 
     /// The secret of `service` as it is now.
     pub(crate) async fn secret(&self, service: &str) -> Result<Rc<Secret>, SecretError> {
+        if self.is_guessed_at() {
+            return Err(SecretError::Withdrawn(GUESSED.to_owned()));
+        }
         if self.gone.borrow().returned.get(service) > Some(&MOST_ANSWERS) {
             let why = format!("it came back in more than {MOST_ANSWERS} answers");
             return Err(SecretError::Withdrawn(why));
@@ -112,20 +124,62 @@ impl Keeper {
         Err(SecretError::Failed(why))
     }
 
-    /// Notes an answer that a value was found in. Returns its service.
-    pub(crate) fn returned(&self, value: usize) -> Option<String> {
+    /// Notes what was found in an answer. Returns its service.
+    pub(crate) fn returned(&self, find: Find) -> Option<String> {
         let mut gone = self.gone.borrow_mut();
-        let service = gone.values.get(value)?.0.clone();
-        let count = gone.returned.entry(service.clone()).or_default();
+        let gone = &mut *gone;
+        let service = gone.values.get(find.value)?.0.clone();
+        let count = if find.is_whole {
+            gone.returned.entry(service.clone()).or_default()
+        } else {
+            &mut gone.parts
+        };
         *count = count.saturating_add(1);
         Some(service)
+    }
+
+    /// Whether so many parts were found that somebody must be guessing. What is
+    /// hidden tells him whether he is right, so nothing is let in any more from
+    /// where that may be seen.
+    pub(crate) fn is_guessed_at(&self) -> bool {
+        self.gone.borrow().parts > MOST_PARTS
     }
 
     /// Notes that a secret is about to leave with `attempt`. What comes back is
     /// scrubbed of it from here on.
     pub(crate) fn leaves(&self, service: &str, secret: &Rc<Secret>, attempt: &Attempt) {
+        let place = (attempt.target.clone(), attempt.port);
+        self.gone.borrow_mut().places.insert(place);
+        self.hide(service, secret);
+    }
+
+    /// Reads those of these services' secrets that are not known yet, so that
+    /// they are hidden in what comes: a server may have kept one that another
+    /// run sent. Where there is none, none was sent.
+    pub(crate) async fn learn<'a>(
+        &self,
+        services: &[&'a str],
+    ) -> Result<(), (&'a str, SecretError)> {
+        for service in services.iter().copied() {
+            if self.gone.borrow().has_any_of(service) {
+                continue;
+            }
+            match self.secret(service).await {
+                Ok(secret) => {
+                    let room = self.check_room(service, &secret);
+                    room.map_err(|why| (service, why))?;
+                    self.hide(service, &secret);
+                }
+                Err(SecretError::Missing(_) | SecretError::Malformed(_)) => {}
+                Err(why) => return Err((service, why)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Hides a secret in all that comes from here on.
+    fn hide(&self, service: &str, secret: &Rc<Secret>) {
         let mut gone = self.gone.borrow_mut();
-        gone.places.insert((attempt.target.clone(), attempt.port));
         if gone.remember(service, secret) {
             let hidden: Vec<Hidden<'_>> = gone
                 .values
@@ -174,6 +228,10 @@ impl Gone {
 
     fn has_room(&self, service: &str, secret: &Secret) -> bool {
         self.values.len() < MOST_VALUES || self.knows(service, secret)
+    }
+
+    fn has_any_of(&self, service: &str) -> bool {
+        self.values.iter().any(|(own, _)| own == service)
     }
 
     fn knows(&self, service: &str, secret: &Secret) -> bool {

@@ -29,7 +29,8 @@ use super::fields::drop_hops;
 use super::server_body::ServerBody;
 use crate::attempt::Attempt;
 use crate::exit::Exit;
-use crate::secrets::Forms;
+use crate::intercept::keeper::{GUESSED, Keeper};
+use crate::secrets::{Find, Forms};
 
 /// Headers about the very bytes of a body that was decoded.
 const OF_BYTES: [HeaderName; 4] = [
@@ -104,15 +105,23 @@ impl Looking {
         }
     }
 
-    /// Records values that were found, each once for an answer.
-    fn note(&self, found: BTreeSet<usize>) {
+    /// Records what was found: whole values once for an answer, and every part.
+    fn note(&self, found: Vec<Find>) {
         let Self::At { exit, returns, .. } = self else {
             return;
         };
-        for value in found {
-            if returns.values.borrow_mut().insert(value) {
-                exit.note_returned(&returns.attempt, value);
+        for find in found {
+            if !find.is_whole || returns.values.borrow_mut().insert(find.value) {
+                exit.note_returned(&returns.attempt, find);
             }
+        }
+    }
+
+    /// Whether nothing more may be let in, because somebody is guessing.
+    pub(crate) fn is_cut(&self) -> bool {
+        match self {
+            Self::At { exit, .. } => exit.keeper().is_some_and(Keeper::is_guessed_at),
+            Self::Away | Self::For(_) => false,
         }
     }
 
@@ -151,6 +160,9 @@ pub(super) fn respond(
     drop_hops(&mut parts.headers);
     if looking.is_on() {
         scrub_head(&mut parts, &looking);
+        if looking.is_cut() {
+            return Err(Answer::failed(StatusCode::BAD_GATEWAY, GUESSED));
+        }
     }
     if has_no_body(&parts, method) || body.is_end_stream() {
         return Ok(Response::from_parts(parts, LocalBody::empty()));
@@ -192,7 +204,7 @@ fn scrub_headers(headers: &mut HeaderMap, looking: &Looking) {
     let Some(forms) = looking.forms() else {
         return;
     };
-    let mut found = BTreeSet::new();
+    let mut found = Vec::new();
     let named: Vec<HeaderName> = headers
         .keys()
         .filter(|name| {

@@ -22,6 +22,8 @@ pub(super) struct Match {
     pub(super) owner: usize,
     pub(super) start: u64,
     pub(super) end: u64,
+    /// Nothing of the value is missing.
+    pub(super) is_whole: bool,
 }
 
 /// What the last bytes of a stream can still become.
@@ -93,7 +95,9 @@ impl Matcher {
     /// enough: were it, whoever gets bytes of his own choice back could tell
     /// from their delay which few symbols follow each other anywhere in it.
     fn is_awaited(&self, thread: &Thread) -> bool {
-        thread.from == 0 || thread.symbols() as usize >= self.enough(thread)
+        let pattern = &self.patterns[thread.pattern as usize];
+        let is_first = thread.from == 0 && !pattern.is_rest();
+        is_first || thread.symbols() as usize >= self.enough(thread)
     }
 
     fn enough(&self, thread: &Thread) -> usize {
@@ -226,12 +230,14 @@ impl<F: FnMut(Match)> Follow<'_, F> {
                 owner: pattern.owner,
                 start: thread.start,
                 end: self.end,
+                is_whole: length == pattern.len(),
             });
         }
         if symbol as usize == pattern.len() {
             return;
         }
-        if thread.from == 0 && thread.symbol < HARMLESS && symbol >= HARMLESS {
+        let is_first = thread.from == 0 && !pattern.is_rest();
+        if is_first && thread.symbol < HARMLESS && symbol >= HARMLESS {
             self.guards.hold(pattern, symbol, thread.start);
         }
         let within = match symbols {

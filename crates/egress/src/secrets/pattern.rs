@@ -5,6 +5,7 @@ use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD, Encoding, HEXLOWER};
 use zeroize::Zeroizing;
 
 use super::spelling::{self, Escaped, Spelling, both_cases};
+use super::substitute::Context;
 
 /// Encoded forms of shorter values would be found everywhere.
 const SHORTEST_ENCODED: usize = 8;
@@ -38,7 +39,7 @@ pub(super) enum Extent {
     Parts,
 }
 
-/// No more than so many symbols of a form may be missing: tokens of one issuer
+/// No more than so many bytes of a value may be missing: tokens of one issuer
 /// begin alike.
 const MOST_MISSING: usize = 32;
 /// A shorter part than this is one only if hardly anything is missing: it may
@@ -55,6 +56,8 @@ pub(super) struct Pattern {
     lines: Lines,
     /// How many symbols in a row are enough.
     enough: usize,
+    /// What comes before it is another form's.
+    is_rest: bool,
     /// Characters of more than one symbol, in order.
     wide: Vec<Wide>,
 }
@@ -78,23 +81,47 @@ impl Pattern {
     pub(super) fn all_of(value: &str, owner: usize, case: Case, extent: Extent) -> Vec<Self> {
         let mut patterns = vec![Self::plain(value, owner, case)];
         if value.len() >= SHORTEST_ENCODED {
-            let hex = HEXLOWER.encode(value.as_bytes()).into_bytes();
-            patterns.push(Self::encoded(hex, owner, Case::Ignored, Lines::One));
-            let further = further(value, case).into_iter();
+            patterns.extend(Self::encodings(value.as_bytes(), owner));
             let exact = |text| Self::encoded(text, owner, Case::Matters, Lines::One);
-            patterns.extend(further.map(exact));
-            for core in cores(value.as_bytes()) {
-                let late = core[UNBROKEN..].to_vec();
-                patterns.extend(
-                    [core, late].map(|text| Self::encoded(text, owner, Case::Matters, Lines::Many)),
-                );
+            patterns.extend(further(value, case).into_iter().map(exact));
+        }
+        if extent == Extent::Parts {
+            let enough = enough_of(value.len());
+            for pattern in &mut patterns {
+                pattern.enough = enough_in(pattern, value.len(), enough);
+            }
+            if value.len() >= SHORTEST_ENCODED {
+                patterns.extend(Self::of_written(value, owner));
             }
         }
         patterns.retain(|pattern| !pattern.symbols.is_empty());
-        if extent == Extent::Parts {
-            for pattern in &mut patterns {
-                pattern.enough = enough_of(pattern.len());
-            }
+        patterns
+    }
+
+    /// Whole encodings of it as we write it ourselves in URLs and JSON: servers
+    /// may encode what they got as it came.
+    fn of_written(value: &str, owner: usize) -> impl Iterator<Item = Self> + '_ {
+        [Context::Form, Context::Json]
+            .into_iter()
+            .flat_map(move |context| {
+                let mut text = Zeroizing::new(Vec::new());
+                context.write(value, &mut text);
+                Self::encodings(&text, owner)
+            })
+    }
+
+    /// In hex, and within base64.
+    fn encodings(value: &[u8], owner: usize) -> Vec<Self> {
+        let hex = HEXLOWER.encode(value).into_bytes();
+        let mut patterns = vec![Self::encoded(hex, owner, Case::Ignored, Lines::One)];
+        for core in cores(value) {
+            let rest = core.get(UNBROKEN..).unwrap_or_default().to_vec();
+            let many = |text| Self::encoded(text, owner, Case::Matters, Lines::Many);
+            patterns.push(many(core));
+            patterns.push(Self {
+                is_rest: true,
+                ..many(rest)
+            });
         }
         patterns
     }
@@ -116,6 +143,7 @@ impl Pattern {
             escaped: Escaped::Everything,
             lines: Lines::Soft,
             enough: value.len(),
+            is_rest: false,
             wide: wide.collect(),
         }
     }
@@ -128,12 +156,19 @@ impl Pattern {
             case,
             escaped: Escaped::Marks,
             lines,
+            is_rest: false,
             wide: Vec::new(),
         }
     }
 
     pub(super) fn len(&self) -> usize {
         self.symbols.len()
+    }
+
+    /// Whether it is what follows the first symbols of another form, of which
+    /// parts are looked for too.
+    pub(super) fn is_rest(&self) -> bool {
+        self.is_rest && self.enough < self.len()
     }
 
     /// How many symbols in a row are enough to be hidden.
@@ -223,13 +258,28 @@ pub(super) fn tells(byte: u8) -> bool {
     byte != 0
 }
 
-/// How many symbols of a form of `length` are a part that is hidden.
+/// How many bytes of a value of `length` are a part that is hidden.
 fn enough_of(length: usize) -> usize {
     let long = SHORTEST_PART.min(length.saturating_sub(1)).max(1);
     length
         .saturating_sub(MOST_MISSING)
         .max(length.div_ceil(2))
         .max(long)
+}
+
+/// How many symbols of a form say at least so much of a value of `length`
+/// bytes: counted in symbols of each form, a few bytes would be enough in one
+/// that is long.
+fn enough_in(pattern: &Pattern, length: usize, enough: usize) -> usize {
+    let symbols = pattern.len();
+    let enough = if pattern.lines == Lines::Many {
+        // Of the first one the part may determine two bits only.
+        (enough * 8).saturating_sub(4) / 6
+    } else {
+        // The last byte is not followed by what stands between two.
+        (enough * symbols).div_ceil(length.max(1))
+    };
+    enough.clamp(1, symbols.max(1))
 }
 
 /// How many bytes a character outside ASCII has.

@@ -9,7 +9,6 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::{Buf, BufMut, BytesMut};
@@ -89,24 +88,20 @@ impl Forms {
 
     /// A whole text without the values.
     pub(crate) fn scrub<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
-        self.scrub_noting(text, &mut BTreeSet::new())
+        self.scrub_noting(text, &mut Vec::new())
     }
 
-    /// The same, with the numbers of the values that were in it.
-    pub(crate) fn scrub_noting<'a>(
-        &self,
-        text: &'a [u8],
-        found: &mut BTreeSet<usize>,
-    ) -> Cow<'a, [u8]> {
+    /// The same, with what was found in it.
+    pub(crate) fn scrub_noting<'a>(&self, text: &'a [u8], found: &mut Vec<Find>) -> Cow<'a, [u8]> {
         let mut progress = Progress::default();
         progress.read(&self.chunks, text);
         if progress.found.is_empty() {
             return Cow::Borrowed(text);
         }
-        found.extend(progress.found.iter().map(|one| one.owner));
         let mut out = BytesMut::with_capacity(text.len());
         let end = progress.position;
         progress.pass(end, text, &mut self.sink(Filling::Shown, &mut out));
+        found.append(&mut progress.left_out);
         Cow::Owned(out.into())
     }
 
@@ -133,8 +128,6 @@ pub(crate) struct Scrubber {
     forms: Arc<Forms>,
     filling: Filling,
     progress: Progress,
-    /// Whose values were found.
-    owners: BTreeSet<usize>,
     /// What came and was not passed on.
     held: BytesMut,
 }
@@ -145,7 +138,6 @@ impl Scrubber {
             forms,
             filling: Filling::Shown,
             progress: Progress::default(),
-            owners: BTreeSet::new(),
             held: BytesMut::new(),
         }
     }
@@ -158,16 +150,14 @@ impl Scrubber {
         }
     }
 
-    /// The numbers of the values that were found since this was last asked.
-    pub(crate) fn take_found(&mut self) -> BTreeSet<usize> {
-        std::mem::take(&mut self.owners)
+    /// What was left out since this was last asked.
+    pub(crate) fn take_found(&mut self) -> Vec<Find> {
+        std::mem::take(&mut self.progress.left_out)
     }
 
     /// Takes the next bytes, and appends to `out` what may pass.
     pub(crate) fn feed(&mut self, bytes: &[u8], out: &mut BytesMut) {
         self.progress.read(&self.forms.chunks, bytes);
-        let found = self.progress.found.iter().map(|one| one.owner);
-        self.owners.extend(found);
         let safe = self.progress.safe(&self.forms.chunks);
         let mut sink = self.forms.sink(self.filling, out);
         if self.held.is_empty() {
@@ -193,7 +183,11 @@ impl Scrubber {
     /// Ends the stream: what is still held back is no value.
     pub(crate) fn finish(&mut self, out: &mut BytesMut) {
         self.pass_all(out);
-        self.progress = Progress::default();
+        let left_out = std::mem::take(&mut self.progress.left_out);
+        self.progress = Progress {
+            left_out,
+            ..Progress::default()
+        };
     }
 
     /// Something came that was not passed on yet.
@@ -214,6 +208,15 @@ impl Scrubber {
     }
 }
 
+/// Something that was left out, of whatever occurrences lie in one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Find {
+    /// The number of the value.
+    pub(crate) value: usize,
+    /// A whole value was among them, not only a part of one.
+    pub(crate) is_whole: bool,
+}
+
 /// How far a stream was read and passed on. Positions are those in the stream.
 #[derive(Default)]
 struct Progress {
@@ -227,6 +230,8 @@ struct Progress {
     passed: u64,
     /// The end of the last occurrence.
     covered: u64,
+    /// Nobody was told of these yet.
+    left_out: Vec<Find>,
 }
 
 /// Where the rest goes.
@@ -291,6 +296,8 @@ impl Progress {
     }
 
     fn leave_out(&mut self, one: Match, sink: &mut Sink<'_>) {
+        let continues = one.start < self.covered;
+        self.note(one, continues);
         let left = one.end.saturating_sub(self.passed);
         match sink.filling {
             Filling::SameLength => {
@@ -298,13 +305,27 @@ impl Progress {
                 sink.out.put_bytes(FILLING, left);
             }
             // What overlaps the last one continues it.
-            Filling::Shown if one.start >= self.covered => {
+            Filling::Shown if !continues => {
                 sink.out.extend_from_slice(sink.shown[one.owner].as_bytes());
             }
             Filling::Shown => {}
         }
         self.passed = self.passed.max(one.end);
         self.covered = self.covered.max(one.end);
+    }
+
+    fn note(&mut self, one: Match, continues: bool) {
+        let find = Find {
+            value: one.owner,
+            is_whole: one.is_whole,
+        };
+        match self.left_out.last_mut().filter(|_| continues) {
+            Some(last) if one.is_whole && !last.is_whole => *last = find,
+            Some(_) => {}
+            // Its beginning was told of before.
+            None if continues && !one.is_whole => {}
+            None => self.left_out.push(find),
+        }
     }
 }
 

@@ -48,7 +48,7 @@ impl Context {
         }
     }
 
-    fn write(self, secret: &str, out: &mut Vec<u8>) {
+    pub(super) fn write(self, secret: &str, out: &mut Vec<u8>) {
         match self {
             Self::Plain => out.extend_from_slice(secret.as_bytes()),
             Self::Form => {

@@ -116,9 +116,21 @@ fn in_lines(text: &str, ways: &[u8]) -> Vec<u8> {
     lines.join(end).into_bytes()
 }
 
-/// The forms of a value of letters and digits, without escapes and lines.
+/// The forms of a value of letters and digits, without escapes and lines: first
+/// its own eight, then those of what we write in its place.
 fn unescaped(value: &str) -> Vec<String> {
-    let mut forms = vec![value.to_owned(), HEXLOWER.encode(value.as_bytes())];
+    let mut forms = vec![value.to_owned()];
+    forms.extend(encodings(value));
+    for context in [Context::Form, Context::Json] {
+        let mut written = Vec::new();
+        context.write(value, &mut written);
+        forms.extend(encodings(std::str::from_utf8(&written).unwrap()));
+    }
+    forms
+}
+
+fn encodings(value: &str) -> Vec<String> {
+    let mut forms = vec![HEXLOWER.encode(value.as_bytes())];
     for (before, skipped) in [("", 0), ("?", 2), ("??", 3)] {
         let whole = [before, value].concat();
         let text = BASE64_NOPAD.encode(whole.as_bytes());

@@ -78,6 +78,19 @@ pub fn binds_host(policy: &Resolved<Policy>, request: &Request<'_>) -> bool {
     bound.is_some_and(|bound| !bound.is_empty())
 }
 
+/// The services whose credentials are bound to the request's host, at whatever port, each once.
+pub fn services_of_host<'a>(policy: &'a Resolved<Policy>, request: &Request<'_>) -> Vec<&'a str> {
+    let policy = policy.inner();
+    let bound = request
+        .host
+        .map(|name| policy.bindings.for_name(&policy.credentials, name));
+    let services = bound.into_iter().flatten();
+    let mut services: Vec<&str> = services.map(|(one, _)| one.service.as_str()).collect();
+    services.sort_unstable();
+    services.dedup();
+    services
+}
+
 /// True when some credential is bound to the request's host and port.
 pub(super) fn is_bound(policy: &Policy, request: &Request<'_>) -> bool {
     about(policy, request).next().is_some()

@@ -7,7 +7,7 @@ use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt;
 use hyper::body::Body;
-use ringfence_policy::{Attach, Attachment, attachments};
+use ringfence_policy::{Attach, Attachment, attachments, services_of_host};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::super::body::Kept;
@@ -17,7 +17,7 @@ use super::watched::Alarm;
 use crate::attempt::Attempt;
 use crate::intercept::Intercepted;
 use crate::intercept::answer::Answer;
-use crate::intercept::keeper::Keeper;
+use crate::intercept::keeper::{GUESSED, Keeper};
 use crate::secret::{Secret, SecretError};
 use crate::secrets::is_framed;
 
@@ -26,6 +26,8 @@ const LONGEST_BODY: usize = 1024 * 1024;
 /// How often a policy may change while one request's secrets are read.
 const MOST_CHANGES: usize = 4;
 
+/// Why there is no request where secrets are guessed at.
+const WITHDRAWN: &str = "credential-withdrawn";
 /// Why a request whose secret cannot stand where it should does not leave.
 const UNFIT: &str = "credential-unavailable";
 
@@ -144,6 +146,7 @@ impl Attaching<'_> {
         let generation = exit.generation();
         // No secret is read for a request that is not allowed.
         exit.admit_first(self.attempt)?;
+        self.refuse_guesses()?;
         let policy = exit.policy();
         let scheme = self.connection.scheme;
         let bound = attachments(&policy, &self.attempt.request(), scheme);
@@ -152,6 +155,7 @@ impl Attaching<'_> {
         self.read_body(&bound).await?;
         self.check_body(&services)?;
         let (draft, put) = self.put_all(&bound).await?;
+        self.learn_others(&put).await?;
         if exit.generation() != generation {
             return Ok(None);
         }
@@ -165,6 +169,26 @@ impl Attaching<'_> {
         }
         let services = self.services_in_body(&bound);
         Ok(Some((draft, services)))
+    }
+
+    /// Where secrets are guessed at, no answer is let in.
+    fn refuse_guesses(&self) -> Result<(), Answer> {
+        if !self.keeper.is_guessed_at() {
+            return Ok(());
+        }
+        let exit = &self.connection.exit;
+        let refused = exit.refuse(self.attempt, WITHDRAWN, GUESSED);
+        Err(Answer::refused_as(StatusCode::BAD_GATEWAY, &refused))
+    }
+
+    /// The host may hold others than those that it gets now.
+    async fn learn_others(&self, put: &[Put]) -> Result<(), Answer> {
+        let exit = &self.connection.exit;
+        let policy = exit.policy();
+        let mut services = services_of_host(&policy, &self.attempt.request());
+        services.retain(|service| put.iter().all(|one| one.service != *service));
+        let learnt = self.keeper.learn(&services).await;
+        learnt.map_err(|(service, why)| self.unavailable(service, why.code(), &why))
     }
 
     /// Content that tells lengths passes as it comes, as streams of calls must:

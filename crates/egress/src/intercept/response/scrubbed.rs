@@ -59,8 +59,7 @@ where
     fn digest(&mut self) -> Result<(), BodyError> {
         let Some(decoder) = &mut self.decoder else {
             let bytes = std::mem::take(&mut self.encoded);
-            self.hider.feed(&bytes, &mut self.out);
-            return Ok(());
+            return self.hide(&bytes);
         };
         let mut plain = BytesMut::new();
         let mut rest = &self.encoded[..];
@@ -74,7 +73,20 @@ where
             // What follows the end of the content is left out.
             self.encoded.clear();
         }
-        self.hider.feed(&plain, &mut self.out);
+        self.hide(&plain)
+    }
+
+    fn hide(&mut self, bytes: &[u8]) -> Result<(), BodyError> {
+        self.hider.feed(bytes, &mut self.out);
+        self.check()
+    }
+
+    /// Nothing of an answer is let in by which secrets are guessed.
+    fn check(&mut self) -> Result<(), BodyError> {
+        if self.hider.is_cut() {
+            self.out.clear();
+            return Err(BodyError::Guessed);
+        }
         Ok(())
     }
 
@@ -83,6 +95,7 @@ where
             decoder.finish().map_err(|_| BodyError::Coding)?;
         }
         self.hider.finish(&mut self.out);
+        self.check()?;
         self.end = match trailers {
             Some(mut trailers) => {
                 scrub_headers(&mut trailers, &self.hider.looking);
@@ -130,6 +143,9 @@ where
             Poll::Ready(None) => Poll::Ready(self.finish(None)),
             Poll::Pending => {
                 self.hider.release(&mut self.out);
+                if let Err(error) = self.check() {
+                    return Poll::Ready(Err(error));
+                }
                 if self.out.is_empty() {
                     Poll::Pending
                 } else {
@@ -209,6 +225,11 @@ impl Hider {
     pub(crate) fn finish(&mut self, out: &mut BytesMut) {
         self.pass(&[], out, Scrubber::finish);
         self.scrubbers.clear();
+    }
+
+    /// Whether nothing more may be let in, because secrets are guessed at.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.looking.is_cut()
     }
 
     /// Whether something waits for what follows it.

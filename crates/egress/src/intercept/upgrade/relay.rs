@@ -185,6 +185,9 @@ impl Downward {
             .message
             .get_or_insert_with(|| Message::new(opcode, looking.clone()));
         message.hider.feed(piece.payload, &mut message.ready);
+        if looking.is_cut() {
+            return Err(Broken);
+        }
         if piece.ends && piece.header.fin {
             message.hider.finish(&mut message.ready);
             message.write(true, out);

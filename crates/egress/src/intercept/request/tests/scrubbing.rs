@@ -249,6 +249,41 @@ fn g5_answers_to_requests_without_the_credential_are_scrubbed_too() {
     });
 }
 
+/// A server may have kept what it got before.
+#[test]
+fn g5_what_another_run_sent_is_hidden_though_this_one_does_not_send_it() {
+    run(async {
+        for alpn in [H1, H2] {
+            for how in ["bearer: true, methods: [POST]", "substitute: {body: true}"] {
+                let stage = Stage::answering(how, |_| says(SECRET)).await.serving(alpn);
+                let mut client = stage.client(alpn).await;
+                let (status, page) = client.get("a.test", stage.rig.yard.port, "/").await;
+                assert_eq!(status, 200, "{how}: {page}");
+                assert!(!page.contains(&SECRET[..4]), "{how}: {page}");
+                assert!(!stage.last().headers.contains_key("authorization"));
+            }
+        }
+    });
+}
+
+#[test]
+fn g5_where_it_is_not_known_what_to_hide_nothing_is_asked() {
+    run(async {
+        let broken = SecretError::Failed("no answer".to_owned());
+        let missing = SecretError::Missing("nobody has it".to_owned());
+        for (value, want) in [(broken, 502), (missing, 200)] {
+            let how = "bearer: true, methods: [POST]";
+            let stage = Stage::new(how).await.serving(H1);
+            let values = &stage.vault.values;
+            values.lock().unwrap().insert("forge", Err(value));
+            let mut client = stage.client(H1).await;
+            let (status, page) = client.get("a.test", stage.rig.yard.port, "/").await;
+            assert_eq!(status, want, "{page}");
+            assert_eq!(stage.is_untouched(), want == 502);
+        }
+    });
+}
+
 #[test]
 fn events_pass_at_once() {
     run(async {
@@ -353,6 +388,51 @@ fn g5_a_secret_that_comes_back_is_recorded_and_withdrawn_when_it_does_so_often()
         let hidden = told.filter(|told| told == "forge (hidden in the answer)");
         assert!(hidden.count() > 0);
     });
+}
+
+/// Whoever knows most of a secret could ask for the rest, a character at a time.
+#[test]
+fn g5_parts_come_back_a_few_times_and_then_nothing_is_let_in() {
+    run(async {
+        for (alpn, is_header) in [(H1, false), (H1, true), (H2, false), (H2, true)] {
+            let stage = Stage::answering("bearer: true", move |request| {
+                let path = request.uri().path();
+                let part = if path == "/part" { &SECRET[..14] } else { "" };
+                let mut response = says(if is_header { "" } else { part });
+                let value = HeaderValue::from_static(part);
+                response.headers_mut().insert("x-echo", value);
+                response
+            });
+            let stage = stage.await.serving(alpn);
+            let mut let_in = 0;
+            while reads(&stage, "a.test", "/part", alpn).await.is_some() {
+                let_in += 1;
+                assert!(let_in < 100, "it never ends");
+            }
+            // A page with the same part in its header and its body has two.
+            assert_eq!(let_in, if is_header { 3 } else { 1 });
+            for host in ["a.test", "b.test"] {
+                stage.rig.serve(Shown::For(host), alpn);
+                assert_eq!(reads(&stage, host, "/", alpn).await, None);
+            }
+            let refused = stage.refused();
+            assert_eq!(refused[refused.len() - 2..], ["credential-withdrawn"; 2]);
+            let told = stage.rig.yard.credentials().into_iter().flatten();
+            let parts = told.filter(|told| told == "forge (a part hidden in the answer)");
+            assert!(parts.count() > 0);
+        }
+    });
+}
+
+/// A page of `host`, if it is let in.
+async fn reads(stage: &Stage, host: &str, path: &str, alpn: &[&str]) -> Option<String> {
+    let mut client = stage.rig.client(host, alpn).await;
+    let request = client.request(host, stage.rig.yard.port, path);
+    let (head, body) = client.send(request).await.ok()?.into_parts();
+    let body = body.collect().await.ok()?.to_bytes();
+    let page = format!("{head:?} {}", String::from_utf8_lossy(&body));
+    assert!(!page.contains(&SECRET[..12]), "{page}");
+    (head.status == 200).then_some(page)
 }
 
 #[test]

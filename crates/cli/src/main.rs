@@ -9,6 +9,11 @@ mod exit;
 mod output;
 mod personality;
 
+/// What was read of the host before a sandbox is made is not to be found in the
+/// memory of its first process, which begins as a copy of this one.
+#[global_allocator]
+static MEMORY: ringfence_sys::WipeOnFree = ringfence_sys::WipeOnFree;
+
 #[cfg(all(target_env = "gnu", not(test)))]
 ringfence_sys::program!(start);
 

@@ -32,7 +32,7 @@ pub fn explain_file(question: FileQuestion<'_>, path: &Path) -> Result<PathAnswe
         host: question.host,
         working_folder: question.working_folder,
         untouchable: question.untouchable,
-        environment: std::env::vars_os().collect(),
+        outside: &|name| std::env::var_os(name),
         given,
         alias,
         trust: trust_plan(question.policy),

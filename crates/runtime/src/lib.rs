@@ -40,7 +40,7 @@ pub use kits::{
     RunKits, kit_cache_folder, load_kits,
 };
 pub use nesting::{is_inside_sandbox, is_marked_inside, nesting_advice};
-pub use parents::parent_proxies;
+pub use parents::{NamedProxies, parent_proxies};
 pub use policy::{
     Loaded, MISSING_AUTHORITY, PolicyInputs, PolicyLoadError, Sources, SrtInputs, SrtLoaded,
     SrtRest, authority_files, check_file,

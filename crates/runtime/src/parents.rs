@@ -1,16 +1,57 @@
 //! Which proxies of the host stand between it and the world.
 
+use std::fmt;
+
 use ringfence_egress::{ParentError, ParentProxies};
 use ringfence_policy::srt_settings::SrtParentProxy;
+use ringfence_sys::{Errno, WipedOnFork};
+use zeroize::Zeroizing;
+
+/// The host's proxies as settings name them. Their addresses may hold
+/// passwords, so the first process of a sandbox, which begins as a copy of
+/// this one, has zeros for them.
+pub struct NamedProxies(WipedOnFork);
+
+impl NamedProxies {
+    /// Keeps what settings say, which is wiped with them.
+    pub(crate) fn keep(settings: &SrtParentProxy) -> Result<Self, Errno> {
+        let text = Zeroizing::new(serde_json::to_vec(settings).unwrap_or_default());
+        WipedOnFork::new(&text).map(Self)
+    }
+
+    /// Those of settings that name none.
+    pub(crate) fn none() -> Result<Self, Errno> {
+        Self::keep(&SrtParentProxy::default())
+    }
+
+    fn settings(&self) -> SrtParentProxy {
+        serde_json::from_slice(self.0.expose()).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for NamedProxies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NamedProxies")
+    }
+}
+
+/// Whether the address of one of them has a login in it.
+pub(crate) fn has_login(settings: &SrtParentProxy) -> bool {
+    let addresses = [&settings.http, &settings.https];
+    addresses
+        .into_iter()
+        .flatten()
+        .any(|address| address.contains('@'))
+}
 
 /// From the host's variables or, setting by setting, from what settings of
 /// srt say. Those have srt's meaning: upper case is stronger, and the proxy
 /// for plain HTTP serves for all where no other is named.
 pub fn parent_proxies(
-    settings: Option<&SrtParentProxy>,
+    named: Option<&NamedProxies>,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<ParentProxies, ParentError> {
-    let Some(settings) = settings else {
+    let Some(settings) = named.map(NamedProxies::settings) else {
         return ParentProxies::from_variables(variable);
     };
     let find = |own: &Option<String>, key: &'static str, names: [&'static str; 2]| {
@@ -46,7 +87,8 @@ mod tests {
     use super::*;
 
     fn proxies(settings: Option<&SrtParentProxy>) -> Result<ParentProxies, ParentError> {
-        parent_proxies(settings, &|name| match name {
+        let named = settings.map(|settings| NamedProxies::keep(settings).unwrap());
+        parent_proxies(named.as_ref(), &|name| match name {
             "HTTP_PROXY" => Some("http://upper.test".to_owned()),
             "http_proxy" => Some("http://lower.test".to_owned()),
             "NO_PROXY" => Some("direct.test".to_owned()),

@@ -11,14 +11,16 @@ use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 pub use self::srt::{MISSING_AUTHORITY, SrtInputs, SrtLoaded, SrtRest};
-use ringfence_policy::srt_settings::SrtParentProxy;
 use ringfence_policy::{
     FlagLayer, Layer, LayerKind, Note, Origin, PathContext, PathRule, Policy, PolicyError, Profile,
     Resolved, SecretSource, SourceError, Sourced, SrtError, SrtSettings, builtin_layers,
     home_layer, read_srt, read_toml, read_variables, read_yaml, resolve, variables,
 };
 
+use ringfence_sys::Errno;
+
 use self::stack::{FileLayer, LARGEST_FILE, Stack, TextFile};
+use crate::parents::NamedProxies;
 use crate::secrets::ApprovalsError;
 
 /// The operator's ceiling, used wherever it exists.
@@ -61,7 +63,7 @@ pub struct Loaded {
     /// The policy.
     pub policy: Resolved<Policy>,
     /// Proxies of the host that a settings file names.
-    pub parents: Option<SrtParentProxy>,
+    pub parents: Option<NamedProxies>,
 }
 
 /// Why there is no policy. Nothing was run.
@@ -116,6 +118,9 @@ pub enum PolicyLoadError {
     /// The layers do not fit together.
     #[error(transparent)]
     Policy(#[from] PolicyError),
+    /// There is no memory that is ours alone.
+    #[error("cannot keep the proxies of settings to this process: {0}")]
+    Memory(Errno),
 }
 
 impl PolicyLoadError {
@@ -132,6 +137,7 @@ impl PolicyLoadError {
             Self::Source(error) => error.code(),
             Self::Srt(error) => error.code(),
             Self::Policy(error) => error.code(),
+            Self::Memory(_) => "memory-exposed",
         }
     }
 
@@ -156,6 +162,7 @@ impl PolicyLoadError {
             Self::Source(error) => error.hint(),
             Self::Srt(error) => error.hint(),
             Self::Policy(error) => error.hint(),
+            Self::Memory(_) => "see what this machine can enforce: ringfence doctor",
         }
     }
 }
@@ -167,17 +174,19 @@ impl PolicyInputs {
             .map(|path| read_settings(&path, sources))
             .transpose()?;
         let mut stack = self.stack(sources)?;
-        let settings = settings.map(|(settings, layer)| {
+        let mut parents = None;
+        if let Some((mut settings, layer)) = settings {
             stack.push_file(layer);
             stack.extend(srt::safe_directories(&settings, sources));
-            settings
-        });
+            let path = srt::settings_path(self.settings.as_deref(), sources).unwrap_or_default();
+            parents = srt::take_proxies(&mut settings, &path, &mut stack)?;
+        }
         let mut layers = stack.settle(sources)?;
         approve::approve(&self.approve, &mut layers)?;
         layers.extend(hidden_secrets(&layers, &sources.paths));
         Ok(Loaded {
             policy: resolve(layers, self.ceiling(sources)?)?,
-            parents: settings.and_then(|settings| settings.network.parent_proxy),
+            parents,
         })
     }
 

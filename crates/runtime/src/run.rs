@@ -13,7 +13,7 @@ use ringfence_sandbox::{
     PlanRequest, PrivateLayer, Running, ServedFrom, SpawnError, Swept, Trust, TrustPlan, Weaker,
     spawn,
 };
-use ringfence_sys::Errno;
+use ringfence_sys::{Errno, WipeOnFree};
 use rustix::fs::FileType;
 use rustix::net::{AddressFamily, SocketType, sockopt};
 
@@ -233,7 +233,7 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
         command: Command::new(command)?,
         working_folder: &request.working_folder,
         environment: request.environment,
-        surrounding: std::env::vars_os().collect(),
+        outside: &|name| std::env::var_os(name),
         streams: arranged.inside,
         terminal_size: arranged.size,
         untouchable: request.untouchable,
@@ -279,6 +279,8 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
     };
     let private_layers = plan.private_layers();
     let running = spawn(&plan, &request.cradle, &mut start);
+    // No other copy of this process is made.
+    WipeOnFree::stop();
     let (running, mut outlet) = start.finish(running)?;
     let served = Served {
         outlet: outlet.as_deref_mut(),

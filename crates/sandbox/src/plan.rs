@@ -125,9 +125,9 @@ pub struct PlanRequest<'a> {
     pub working_folder: &'a Path,
     /// What the environment inside is made from.
     pub environment: Vec<(OsString, OsString)>,
-    /// All of the environment outside, none of which goes in by this: where the
+    /// Looks up a variable outside, none of which goes in by this: where the
     /// user's own programs find their configuration.
-    pub surrounding: Vec<(OsString, OsString)>,
+    pub outside: &'a dyn Fn(&str) -> Option<OsString>,
     /// What becomes of the standard streams.
     pub streams: [Stream; 3],
     /// The size of the sandbox's own terminal.
@@ -266,7 +266,7 @@ impl Plan {
                 network: &network,
                 ids,
                 mounts: &mounts,
-                user_git: UserGit::of(&request.host.home, &request.surrounding),
+                user_git: UserGit::of(&request.host.home, request.outside),
             })
         };
         let mut drawing = draw(&ids)?;

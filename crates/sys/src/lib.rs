@@ -35,6 +35,7 @@ mod stack;
 mod terminal;
 mod unix_diag;
 mod usage;
+mod wipe;
 
 pub use crate::address::{PeerCredentials, bind_raw, connect_raw, peer_credentials};
 pub use crate::beside::Beside;
@@ -78,6 +79,7 @@ pub use crate::signal::{SignalQueue, heed_children, is_first_thread, is_ignored,
 pub use crate::terminal::{Pty, RawMode, controlling_terminal_of, make_controlling};
 pub use crate::unix_diag::UnixDiag;
 pub use crate::usage::{children_cpu_time, ticks_per_second};
+pub use crate::wipe::{WipeOnFree, WipedOnFork};
 
 /// The error of a failed system call.
 pub type Errno = rustix::io::Errno;

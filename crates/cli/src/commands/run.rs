@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use ringfence_policy::shell_word;
-use ringfence_policy::srt_settings::SrtParentProxy;
 use ringfence_runtime::{
-    Asking, AuditRequest, EgressRequest, Parents, Report, RunError, RunRequest, SecretSettings,
-    Terminal, examine, is_marked_inside, parent_proxies, run,
+    Asking, AuditRequest, EgressRequest, NamedProxies, Parents, Report, RunError, RunRequest,
+    SecretSettings, Terminal, examine, is_marked_inside, parent_proxies, run,
 };
 use ringfence_sandbox::{Cradle, SpawnError, Weaker};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
@@ -216,8 +215,8 @@ fn start(arguments: RunArgs, cradle: Option<Cradle>) -> Result<Report, Failure> 
 }
 
 /// The host's own proxies, from settings or its variables.
-pub(crate) fn find_parents(settings: Option<SrtParentProxy>) -> Parents {
-    Box::new(move || parent_proxies(settings.as_ref(), &variable))
+pub(crate) fn find_parents(named: Option<NamedProxies>) -> Parents {
+    Box::new(move || parent_proxies(named.as_ref(), &variable))
 }
 
 /// The variables that pass. Others are not even copied: copies would still be

@@ -4,13 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use ringfence_policy::srt_settings::SrtParentProxy;
 use ringfence_policy::{
     AuditLevel, Credential, FlagLayer, GuardMode, Layer, LayerKind, PathContext, PathRule, Policy,
     Resolved, Sourced,
 };
 use ringfence_runtime::{
-    Approvals, KitInputs, KitReference, KitSetup, PolicyInputs, Project, Sources,
+    Approvals, KitInputs, KitReference, KitSetup, NamedProxies, PolicyInputs, Project, Sources,
     WORKING_FOLDER_FILE, approvals_folder, audit_folder, authority_files, guard_folder,
     homes_folder, kit_cache_folder, secret_folder, working_folder_layer,
 };
@@ -230,7 +229,7 @@ pub(crate) struct Scope {
     pub(crate) here: Here,
     pub(crate) policy: Resolved<Policy>,
     /// The host's proxies, as far as settings name them.
-    pub(crate) parents: Option<SrtParentProxy>,
+    pub(crate) parents: Option<NamedProxies>,
     /// The files that the policy was read from, and our own folders.
     pub(crate) files: Vec<PathBuf>,
     /// What kits do before the command.

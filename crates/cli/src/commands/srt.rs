@@ -139,7 +139,6 @@ fn run_command(
     control: Option<Control>,
     debug: Debug,
 ) -> Result<Report, Failure> {
-    let parents = loaded.settings.network.parent_proxy.unwrap_or_default();
     let token = token()?;
     let rest = loaded.rest;
     let own_folders = here.own_folders().map(Path::to_path_buf);
@@ -166,7 +165,7 @@ fn run_command(
                 realm: "srt",
                 password: token,
             }),
-            parents: Some(find_parents(Some(parents))),
+            parents: Some(find_parents(Some(loaded.parents))),
             changes: control.map(|control| control.into_changes(rest, debug)),
             secrets: SecretSettings {
                 store: here.secret_folder,

@@ -17,6 +17,7 @@ use super::{
     PolicyInputs, PolicyLoadError, Sources, Stack, TextFile, authority_files, hidden_secrets,
     read_policy, with_its_end,
 };
+use crate::parents::{NamedProxies, has_login};
 
 /// Settings that are used where nobody names others, in the home folder.
 const DEFAULT_SETTINGS: &str = ".srt-settings.json";
@@ -46,8 +47,10 @@ pub struct SrtInputs {
 pub struct SrtLoaded {
     /// The policy.
     pub policy: Resolved<Policy>,
-    /// The settings as written.
+    /// The settings as written, without proxies of the host.
     pub settings: SrtSettings,
+    /// Proxies of the host that the settings name, with the meaning of srt.
+    pub parents: NamedProxies,
     /// The file they were read from; without one, srt's own defaults hold.
     pub file: Option<PathBuf>,
     /// Files that code under this policy must not change or make: they decide
@@ -83,6 +86,10 @@ impl SrtInputs {
         stack.push(defaults(&read.layer, sources));
         stack.push(shown(&read.layer));
         stack.extend(safe_directories(&read.settings, sources));
+        let parents = match take_proxies(&mut read.settings, &place.path, &mut stack)? {
+            Some(named) => named,
+            None => NamedProxies::none().map_err(PolicyLoadError::Memory)?,
+        };
         match file {
             Some(file) => stack.push_file(file.layer(read.layer)),
             None => stack.push(read.layer),
@@ -100,6 +107,7 @@ impl SrtInputs {
         Ok(SrtLoaded {
             policy,
             settings: read.settings,
+            parents,
             untouchable,
             file: is_read.then_some(place.path),
             rest,
@@ -160,6 +168,28 @@ fn read(text: Option<&str>, name: &str, paths: &PathContext) -> Result<SrtSource
     let own = || serde_json::to_string(&SrtSettings::default()).unwrap_or_default();
     let text = text.map_or_else(own, str::to_owned);
     Ok(read_srt(&text, &origin, paths)?)
+}
+
+/// The proxies of the host that settings name. A file with a login in it is
+/// hidden: inside, nobody is to know it.
+pub(super) fn take_proxies(
+    settings: &mut SrtSettings,
+    path: &Path,
+    stack: &mut Stack,
+) -> Result<Option<NamedProxies>, PolicyLoadError> {
+    let Some(proxies) = settings.network.parent_proxy.take() else {
+        return Ok(None);
+    };
+    if has_login(&proxies) {
+        let origin = Origin::new(LayerKind::SrtSettings, path.display().to_string());
+        let mut layer = Layer::empty(origin.clone());
+        let places = with_its_end(path).into_iter().map(PathRule::Literal);
+        let hidden = places.map(|place| Sourced::new(place, origin.clone()));
+        layer.filesystem.read_deny = hidden.collect();
+        stack.push(layer);
+    }
+    let kept = NamedProxies::keep(&proxies).map_err(PolicyLoadError::Memory)?;
+    Ok(Some(kept))
 }
 
 /// The settings file that is named: by a flag, or else by the variable.

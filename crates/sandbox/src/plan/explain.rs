@@ -41,8 +41,8 @@ pub struct PathQuestion<'a> {
     pub working_folder: &'a Path,
     /// Files in a writable folder that are ours.
     pub untouchable: Vec<PathBuf>,
-    /// The environment outside.
-    pub environment: Vec<(OsString, OsString)>,
+    /// Looks up a variable outside.
+    pub outside: &'a dyn Fn(&str) -> Option<OsString>,
     /// Files for the sandbox's own folder.
     pub given: Vec<GivenFile>,
     /// A name that the host does not have.
@@ -108,7 +108,7 @@ impl<'a> PathExplainer<'a> {
             network: &network,
             ids: &ids,
             mounts: &MountTable::read(),
-            user_git: UserGit::of(&question.host.home, &question.environment),
+            user_git: UserGit::of(&question.host.home, question.outside),
         })?;
         Ok(Self {
             rules: policy.filesystem(),

@@ -17,6 +17,9 @@ const ACCOUNTS: &str = "/etc/passwd";
 /// Where Git keeps the configuration of the machine, by how it was built.
 const OF_THE_MACHINE: [&str; 2] = ["/etc/gitconfig", "/usr/local/etc/gitconfig"];
 
+/// Looks up a variable of the environment outside.
+pub(crate) type Variables<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
 /// Where that configuration is.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct UserGit {
@@ -31,13 +34,10 @@ pub(crate) struct UserGit {
 type Depths = HashMap<(PathBuf, PathBuf), usize>;
 
 impl UserGit {
-    /// As Git looks for it with this home directory and environment.
-    pub(crate) fn of(home: &Path, environment: &[(OsString, OsString)]) -> Self {
-        let variable = |name: &str| {
-            let mut variables = environment.iter();
-            let found = variables.find(|(known, _)| known == name);
-            found.map(|(_, value)| PathBuf::from(value))
-        };
+    /// As Git looks for it with this home directory and these variables. No
+    /// other is looked at: they may hold secrets.
+    pub(crate) fn of(home: &Path, variables: Variables<'_>) -> Self {
+        let variable = |name: &str| variables(name).map(PathBuf::from);
         let settings = variable("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
         let own = [home.join(".gitconfig"), settings.join("git/config")];
         let named = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"];
@@ -46,7 +46,7 @@ impl UserGit {
         Self {
             home: home.to_path_buf(),
             files: own.into_iter().chain(named).chain(machine).collect(),
-            variables: named_by_variables(environment),
+            variables: named_by_variables(variables),
         }
     }
 
@@ -159,10 +159,9 @@ fn home_of(user: &str, accounts: &str) -> Option<PathBuf> {
 }
 
 /// What the settings in the environment name: `GIT_CONFIG_KEY_0` and so on.
-fn named_by_variables(environment: &[(OsString, OsString)]) -> Vec<Named> {
-    let variables: HashMap<_, _> = environment.iter().rev().cloned().collect();
-    let variable = |name: &str| variables.get(&OsString::from(name));
-    let count = variable("GIT_CONFIG_COUNT").and_then(|count| count.to_str());
+fn named_by_variables(variable: Variables<'_>) -> Vec<Named> {
+    let count = variable("GIT_CONFIG_COUNT");
+    let count = count.as_ref().and_then(|count| count.to_str());
     // More than a number can hold are too many in any case.
     let count = count.map_or(0, |count| match count.trim().parse::<usize>() {
         Ok(count) => count.min(MOST_VARIABLES),
@@ -170,18 +169,17 @@ fn named_by_variables(environment: &[(OsString, OsString)]) -> Vec<Named> {
     });
     let mut named = Vec::new();
     for number in 0..count {
-        let key = variable(&format!("GIT_CONFIG_KEY_{number}"));
-        let value = variable(&format!("GIT_CONFIG_VALUE_{number}"));
-        let (Some(key), Some(value)) = (key, value) else {
+        let Some(key) = variable(&format!("GIT_CONFIG_KEY_{number}")) else {
             continue;
         };
+        let value = || variable(&format!("GIT_CONFIG_VALUE_{number}")).map(PathBuf::from);
         let key = key.to_string_lossy().to_ascii_lowercase();
         let condition = key.strip_prefix("includeif.");
         let is_condition = condition.is_some_and(|rest| rest.strip_suffix(".path").is_some());
         if key == "core.hookspath" {
-            named.push(Named::Hooks(value.into()));
+            named.extend(value().map(Named::Hooks));
         } else if key == "include.path" || is_condition {
-            named.push(Named::Configuration(value.into()));
+            named.extend(value().map(Named::Configuration));
         }
     }
     named
@@ -212,8 +210,9 @@ mod tests {
         std::fs::write(home.join("more"), "[core]\n\thooksPath = ~/hooks\n").unwrap();
         let xdg = "[core]\n\thooksPath = /opt/hooks\n";
         std::fs::write(home.join("elsewhere/git/config"), xdg).unwrap();
-        let environment = [("XDG_CONFIG_HOME".into(), home.join("elsewhere").into())];
-        let mut named = UserGit::of(home, &environment).named();
+        let elsewhere = home.join("elsewhere");
+        let variable = |name: &str| (name == "XDG_CONFIG_HOME").then(|| elsewhere.clone().into());
+        let mut named = UserGit::of(home, &variable).named();
         named.truncate(4);
         assert_eq!(
             named,
@@ -233,7 +232,7 @@ mod tests {
         assert_eq!(home_of("root", accounts), Some("/root".into()));
         assert_eq!(home_of("no", accounts), None);
         assert_eq!(home_of("an", accounts), None);
-        let user = UserGit::of(Path::new("/h"), &[]);
+        let user = UserGit::of(Path::new("/h"), &|_| None);
         let text = "[core]\nhooksPath = ~root/hooks\nhooksPath = ~//a\nhooksPath = ~\n";
         let root = std::fs::read_to_string(ACCOUNTS).unwrap();
         let root = home_of("root", &root).unwrap();
@@ -286,12 +285,20 @@ mod tests {
                 ("user.name", "/x"),
                 ("core.hookspath", "/last"),
             ];
-            let mut environment = vec![("GIT_CONFIG_COUNT".into(), count.into())];
+            let mut variables = HashMap::from([("GIT_CONFIG_COUNT".to_owned(), count)]);
             for (number, (key, value)) in settings.into_iter().enumerate() {
-                environment.push((format!("GIT_CONFIG_KEY_{number}").into(), key.into()));
-                environment.push((format!("GIT_CONFIG_VALUE_{number}").into(), value.into()));
+                variables.insert(format!("GIT_CONFIG_KEY_{number}"), key);
+                variables.insert(format!("GIT_CONFIG_VALUE_{number}"), value);
             }
-            let mut user = UserGit::of(home, &environment);
+            // Others may hold secrets, this one here a header of a request.
+            variables.remove("GIT_CONFIG_VALUE_4");
+            let looked = std::cell::RefCell::new(Vec::new());
+            let variable = |name: &str| {
+                looked.borrow_mut().push(name.to_owned());
+                variables.get(name).map(OsString::from)
+            };
+            let mut user = UserGit::of(home, &variable);
+            assert!(!looked.borrow().contains(&"GIT_CONFIG_VALUE_4".to_owned()));
             user.files.clear();
             user.named()
         };

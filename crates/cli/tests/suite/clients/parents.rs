@@ -12,6 +12,30 @@ fn plain_proxy() -> String {
     format!("http://{PRIVATE}:{PROXY}")
 }
 
+/// A settings file with a login in it is no file to be read inside.
+#[test]
+fn g5_settings_with_a_password_of_the_hosts_proxy_are_hidden() {
+    let host = Host::new();
+    for (address, is_shown) in [
+        ("http://joe:s3cret@10.0.0.9:3128", false),
+        ("http://10.0.0.9:3128", true),
+    ] {
+        let settings = serde_json::json!({
+            "network": {"allowedDomains": [], "deniedDomains": [], "parentProxy": {"https": address}},
+            "filesystem": {"denyRead": [], "allowWrite": ["."], "denyWrite": []},
+        });
+        host.write("own.json", &settings.to_string());
+        for (words, tail) in [
+            (&["run"][..], &["--", "cat", "own.json"][..]),
+            (&["srt"], &["-c", "cat own.json"]),
+        ] {
+            let words = [words, &["--settings", "own.json"], tail].concat();
+            let outcome = host.online.ringfence().args(words).run();
+            assert_eq!(outcome.stdout.contains("10.0.0.9"), is_shown, "{outcome:?}");
+        }
+    }
+}
+
 /// The request line of what the proxy was asked for, if it was.
 fn asked(host: &Host) -> Vec<String> {
     let is_proxy = |one: &Connection| one.service == Service::Proxy;

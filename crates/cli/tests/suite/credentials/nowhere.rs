@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ringfence_testkit::{Started, is_root, wait_until};
+use ringfence_testkit::{Folder, Started, is_root, wait_until};
 
 use super::{BEARER, Bound, HOST, SECRET, VARIABLE, leak, placeholder};
 
@@ -68,11 +68,20 @@ struct Waiting {
 impl Waiting {
     fn start(bound: &Bound) -> Self {
         let ask = format!("curl -sSf https://{HOST}/ > answer && mv answer asked");
-        let script = format!("{ask}; until [ -e changed ]; do sleep 0.02; done");
         let flags = bound.policy(BEARER);
-        let words = ["run", &flags[0], &flags[1], "--", "sh", "-c", &script];
+        Self::under(bound, &flags, &ask, (VARIABLE, SECRET))
+    }
+
+    /// Does something that leaves a file `asked`, and waits.
+    fn under(bound: &Bound, flags: &[String], ask: &str, variable: (&str, &str)) -> Self {
+        let script = format!("{ask}; until [ -e changed ]; do sleep 0.02; done");
+        let words = [
+            &["run", &flags[0], &flags[1], "--", "sh", "-c"],
+            &[&*script][..],
+        ]
+        .concat();
         let program = bound.host.online.ringfence().args(words);
-        let run = program.env(VARIABLE, SECRET).start();
+        let run = program.env(variable.0, variable.1).start();
         let folder = &bound.host.online.arena.folder;
         assert!(wait_until(|| folder.has("asked")), "nothing was asked");
         // The program is started by others, which it replaces.
@@ -166,6 +175,53 @@ fn g5_the_secret_is_in_no_memory_inside() {
     }
     assert!(looked.contains(&shell) && looked.len() >= 2, "{looked:?}");
     waiting.finish(&bound);
+}
+
+/// A sandbox's first process begins as a copy of what has read variables and
+/// settings: of neither is any part left in it.
+#[test]
+fn g5_what_the_starter_has_read_is_in_no_memory_inside() {
+    if !is_root() {
+        return;
+    }
+    let folder = Folder::durable();
+    let settings = serde_json::json!({
+        "network": {
+            "allowedDomains": [HOST],
+            "deniedDomains": [],
+            "parentProxy": {"http": "http://joe:first-half-of-it-second-half-of-it@127.0.0.1:3128"},
+        },
+        "filesystem": {"denyRead": [], "allowWrite": ["."], "denyWrite": []},
+    });
+    let settings = folder.write("settings.json", &settings.to_string());
+    let policy = folder.write("policy.yaml", "version: 1\n");
+    // Settings of srt pass every variable.
+    for (flag, file, variable, known) in [
+        ("--settings", settings, "of no interest", "half-of-it"),
+        (
+            "--policy",
+            policy,
+            "first-half-of-another-second-half-of-another",
+            "half-of-another",
+        ),
+    ] {
+        let bound = Bound::new();
+        let flags = [flag.to_owned(), file.display().to_string()];
+        let variable = ("ANY_TOKEN", variable);
+        let waiting = Waiting::under(&bound, &flags, "touch asked", variable);
+        let held = memory_has(waiting.supervisor, known.as_bytes());
+        assert!(
+            held.expect("the supervisor's memory"),
+            "{known} is not found"
+        );
+        let inside = below(waiting.supervisor);
+        assert!(inside.len() >= 2, "the init and the shell: {inside:?}");
+        for pid in inside {
+            let has = memory_has(pid, known.as_bytes());
+            assert!(matches!(has, Ok(false) | Err(_)), "{known} in {pid}");
+        }
+        waiting.finish(&bound);
+    }
 }
 
 /// The variable that a process began with.

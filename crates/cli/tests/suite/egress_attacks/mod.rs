@@ -10,6 +10,7 @@ mod differential;
 mod framings;
 mod hellos;
 mod inherited;
+mod nameless;
 mod names;
 mod records;
 mod reload;

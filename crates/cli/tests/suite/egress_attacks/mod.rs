@@ -5,6 +5,7 @@
 //! sees it.
 
 mod addresses;
+mod clear_http2;
 mod crowds;
 mod differential;
 mod framings;

@@ -29,7 +29,7 @@ use crate::refusal::Form;
 use crate::relay::{Clock, Watchers, relay, reset_on_close};
 use crate::sentry::Sentry;
 use crate::speech::{Guess, Speech, heard, heard_in_all};
-use crate::tls;
+use crate::tls::{self, Wanted};
 
 /// The port of HTTP.
 const WEB: u16 = 80;
@@ -83,7 +83,7 @@ pub(crate) async fn carry(client: TcpStream, early: BytesMut, attempt: Attempt, 
 /// other.
 async fn look_into(client: Peer, attempt: Attempt, exit: Rc<Exit>) {
     let objection = match heard(&client.inbox) {
-        Speech::Tls(name) => check_name(&attempt.target, name.as_ref()).err(),
+        Speech::Tls(wanted) => check_named(&attempt.target, &wanted).err(),
         _ => Some(Objection::malformed_tls()),
     };
     match objection {
@@ -225,7 +225,7 @@ struct Opening {
 
 /// What came of listening.
 enum Outcome {
-    Tls(Option<Target>),
+    Tls(Wanted),
     BadTls,
     Http,
     Raw,
@@ -249,7 +249,7 @@ impl Opening {
         loop {
             let guess = match heard(&self.client.inbox) {
                 Speech::Unclear(guess) => guess,
-                Speech::Tls(name) => return Outcome::Tls(name),
+                Speech::Tls(wanted) => return Outcome::Tls(wanted),
                 Speech::BadTls => return Outcome::BadTls,
                 Speech::Http => return Outcome::Http,
                 Speech::Raw => return Outcome::Raw,
@@ -411,7 +411,7 @@ impl Opening {
             Outcome::Tls(_) | Outcome::Raw if inspected => {
                 Err(Objection::because(NEEDS_INSPECTION.0, NEEDS_INSPECTION.1))
             }
-            Outcome::Tls(name) => check_name(&self.attempt.target, name.as_ref()),
+            Outcome::Tls(wanted) => check_name(&self.attempt.target, wanted),
             Outcome::BadTls => Err(Objection::malformed_tls()),
             // After a greeting no line is so long, and there are protocols
             // without lines.
@@ -530,21 +530,34 @@ impl Objection {
     }
 }
 
-/// TLS must ask for the name that was admitted. For an address most clients ask
-/// for no name, and it may ask for no other.
-fn check_name(target: &Target, name: Option<&Target>) -> Result<(), Objection> {
-    match (target, name) {
-        (Target::Addr(_), None) => Ok(()),
-        (target, Some(name)) if target == name => Ok(()),
-        (Target::Name(_), None) => Err(Objection::because(
+/// TLS must ask for the host that was admitted. One that asks for none means
+/// the place that its connection leads to, which is that host, unless it may ask
+/// for another one in secret.
+fn check_name(target: &Target, wanted: &Wanted) -> Result<(), Objection> {
+    match (target, wanted) {
+        (_, Wanted::Unnamed) | (Target::Addr(_), Wanted::Hidden) => Ok(()),
+        (target, Wanted::Host(name)) if target == name => Ok(()),
+        (Target::Name(_), Wanted::Hidden) => Err(Objection::because(
             "tls-without-name",
-            "the TLS client does not say which host it wants",
+            "the TLS client does not say in clear which host it wants",
         )),
-        (_, Some(name)) => Err(Objection::Refused {
+        (_, Wanted::Host(name)) => Err(Objection::Refused {
             code: "tls-name-mismatch",
             phrase: "the TLS client asks for another host than its connection",
             meant: Some(name.clone()),
         }),
+    }
+}
+
+/// The same where requests are judged or get secrets: every name must agree, and
+/// no name does not.
+fn check_named(target: &Target, wanted: &Wanted) -> Result<(), Objection> {
+    match (target, wanted) {
+        (Target::Name(_), Wanted::Unnamed) => Err(Objection::because(
+            "tls-without-name",
+            "the TLS client does not say which host it wants",
+        )),
+        _ => check_name(target, wanted),
     }
 }
 

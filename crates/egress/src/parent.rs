@@ -357,6 +357,9 @@ fn status_of(answer: &[u8]) -> Option<u16> {
 }
 
 #[cfg(test)]
+mod lying;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -4,9 +4,7 @@
 //! one could take for a request line counts as HTTP, and everything that looks
 //! like a TLS record as TLS: the parsers then refuse what is bent.
 
-use ringfence_policy::Target;
-
-use crate::tls::{self, Hello};
+use crate::tls::{self, Hello, Wanted};
 
 /// No first line is longer than that, which is as long as a head may be.
 const LONGEST_LINE: usize = 64 * 1024;
@@ -23,8 +21,8 @@ const PREFACES: [&[u8]; 2] = [b"PROXY ", b"\r\n\r\n\0\r\nQUIT\n"];
 pub(crate) enum Speech {
     /// More bytes are needed.
     Unclear(Guess),
-    /// A whole TLS hello, with the name it asks for.
-    Tls(Option<Target>),
+    /// A whole TLS hello.
+    Tls(Wanted),
     /// TLS that is malformed.
     BadTls,
     /// A request, or what some server would take for one.
@@ -55,7 +53,7 @@ pub(crate) fn heard(bytes: &[u8]) -> Speech {
     match tls::read_hello(bytes) {
         Hello::NeedMore => Speech::Unclear(Guess::Tls),
         Hello::Malformed => Speech::BadTls,
-        Hello::Complete { server_name } => Speech::Tls(server_name),
+        Hello::Complete(wanted) => Speech::Tls(wanted),
         Hello::NotTls => line(bytes),
     }
 }

@@ -3,7 +3,8 @@
 //! Nothing is decrypted and nothing is consumed: the bytes are looked at and
 //! passed on as they came. Whatever two readers could understand differently
 //! (two names, a name that is none, fragments of other records) is malformed,
-//! never "no name". With an encrypted hello, the outer name is the name.
+//! never "no name". With an encrypted hello, the outer name is the name, and
+//! one without an outer name asks for what nobody but its server can tell.
 
 use ringfence_policy::Target;
 
@@ -26,6 +27,7 @@ const HANDSHAKE: u8 = 22;
 const ALERT: u8 = 21;
 const CLIENT_HELLO: u8 = 1;
 const SERVER_NAME: u16 = 0;
+const ENCRYPTED_HELLO: u16 = 0xfe0d;
 const HOST_NAME: u8 = 0;
 
 const fn alert(description: u8) -> [u8; 7] {
@@ -41,11 +43,19 @@ pub(crate) enum Hello {
     NotTls,
     /// TLS that no two readers need to agree about.
     Malformed,
-    /// A whole hello, with the name that it asks for.
-    Complete {
-        /// The name or address, if it has one.
-        server_name: Option<Target>,
-    },
+    /// A whole hello.
+    Complete(Wanted),
+}
+
+/// Which host a hello asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// The one of this name or address.
+    Host(Target),
+    /// Whichever its connection leads to.
+    Unnamed,
+    /// None in clear, and perhaps another one where only the server can read it.
+    Hidden,
 }
 
 /// A hello that is not a plain, whole one.
@@ -63,7 +73,7 @@ pub(crate) fn read_hello(bytes: &[u8]) -> Hello {
         Some(true) => {}
     }
     match whole_hello(bytes) {
-        Ok((server_name, _)) => Hello::Complete { server_name },
+        Ok((wanted, _)) => Hello::Complete(wanted),
         Err(Stop::NeedMore) if bytes.len() < LONGEST_HELLO => Hello::NeedMore,
         Err(_) => Hello::Malformed,
     }
@@ -78,8 +88,8 @@ pub(crate) enum Following {
     Other(usize),
     /// A hello in records of this length.
     Hello {
-        /// The name or address it asks for.
-        server_name: Option<Target>,
+        /// Which host it asks for.
+        wanted: Wanted,
         /// With the headers of its records.
         length: usize,
     },
@@ -93,10 +103,7 @@ pub(crate) enum Following {
 pub(crate) fn following(bytes: &[u8]) -> Following {
     match bytes {
         [HANDSHAKE, _, _, _, _, CLIENT_HELLO, ..] => match whole_hello(bytes) {
-            Ok((server_name, length)) => Following::Hello {
-                server_name,
-                length,
-            },
+            Ok((wanted, length)) => Following::Hello { wanted, length },
             Err(Stop::NeedMore) if bytes.len() < LONGEST_HELLO => Following::NeedMore,
             Err(_) => Following::Malformed,
         },
@@ -173,8 +180,8 @@ fn looks_like_tls(bytes: &[u8]) -> Option<bool> {
     }
 }
 
-/// The name in a hello that is there as a whole, and the length of its records.
-fn whole_hello(bytes: &[u8]) -> Result<(Option<Target>, usize), Stop> {
+/// What a hello that is there as a whole wants, and the length of its records.
+fn whole_hello(bytes: &[u8]) -> Result<(Wanted, usize), Stop> {
     let mut rest = bytes;
     let mut message = Vec::new();
     for _ in 0..MOST_RECORDS {
@@ -183,8 +190,8 @@ fn whole_hello(bytes: &[u8]) -> Result<(Option<Target>, usize), Stop> {
             && message.len() >= length
         {
             let surplus = message.len() - length;
-            let name = server_name(&message[HANDSHAKE_HEADER..length], surplus)?;
-            return Ok((name, bytes.len() - rest.len()));
+            let wanted = wanted(&message[HANDSHAKE_HEADER..length], surplus)?;
+            return Ok((wanted, bytes.len() - rest.len()));
         }
     }
     Err(Stop::Malformed)
@@ -224,17 +231,25 @@ fn announced_length(message: &[u8]) -> Result<Option<usize>, Stop> {
     }
 }
 
-/// The name that a hello asks for. `surplus` bytes follow it in its record.
-fn server_name(hello: &[u8], surplus: usize) -> Result<Option<Target>, Stop> {
+/// Which host a hello asks for. `surplus` bytes follow it in its record.
+fn wanted(hello: &[u8], surplus: usize) -> Result<Wanted, Stop> {
     if surplus > 0 {
         return Err(Stop::Malformed);
     }
     let extensions = extensions_of(&mut Reader(hello)).ok_or(Stop::Malformed)?;
-    let contents = server_names(&mut Reader(extensions)).ok_or(Stop::Malformed)?;
-    match contents[..] {
-        [] => Ok(None),
+    let names = contents_of(SERVER_NAME, &mut Reader(extensions)).ok_or(Stop::Malformed)?;
+    match names[..] {
+        [] => {
+            let encrypted = contents_of(ENCRYPTED_HELLO, &mut Reader(extensions));
+            let is_hidden = encrypted.is_none_or(|found| !found.is_empty());
+            Ok(if is_hidden {
+                Wanted::Hidden
+            } else {
+                Wanted::Unnamed
+            })
+        }
         [only] => match only_host_name(&mut Reader(only)) {
-            Some(name) => Ok(Some(name)),
+            Some(name) => Ok(Wanted::Host(name)),
             None => Err(Stop::Malformed),
         },
         _ => Err(Stop::Malformed),
@@ -261,13 +276,13 @@ fn extensions_of<'a>(hello: &mut Reader<'a>) -> Option<&'a [u8]> {
     (is_sound && hello.0.is_empty()).then_some(extensions)
 }
 
-/// The contents of all extensions with server names.
-fn server_names<'a>(extensions: &mut Reader<'a>) -> Option<Vec<&'a [u8]>> {
+/// The contents of all extensions of one kind.
+fn contents_of<'a>(wanted: u16, extensions: &mut Reader<'a>) -> Option<Vec<&'a [u8]>> {
     let mut found = Vec::new();
     while !extensions.0.is_empty() {
         let kind = extensions.number()?;
         let content = extensions.vector()?;
-        if kind == SERVER_NAME {
+        if kind == wanted {
             found.push(content);
         }
     }

@@ -70,6 +70,7 @@ const SYSTEM: &[Requirement] = &[
     (Need::Program("pg_ctlcluster"), &["postgresql"]),
     (Need::Program("ps"), &["procps"]),
     (Need::Program("python3"), &["python3"]),
+    (Need::PythonModule("aiohttp"), &["python3-aiohttp"]),
     (Need::PythonModule("ensurepip"), &["python3-venv"]),
     (Need::PythonModule("grpc"), &["python3-grpcio"]),
     (Need::PythonModule("h2"), &["python3-h2"]),

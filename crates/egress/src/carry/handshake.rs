@@ -79,11 +79,8 @@ impl Opening {
                 return Ok(false);
             }
             Following::Other(length) => length,
-            Following::Hello {
-                server_name,
-                length,
-            } => {
-                check_name(&self.attempt.target, server_name.as_ref())?;
+            Following::Hello { wanted, length } => {
+                check_name(&self.attempt.target, &wanted)?;
                 // A server asks again only once.
                 if *server == Server::AsksAgain {
                     *server = Server::Content;

@@ -46,9 +46,7 @@ fn hello(extensions: &[u8]) -> Vec<u8> {
 }
 
 fn named(text: &str) -> Hello {
-    Hello::Complete {
-        server_name: Some(Target::parse(text).unwrap()),
-    }
+    Hello::Complete(Wanted::Host(Target::parse(text).unwrap()))
 }
 
 #[test]
@@ -71,10 +69,20 @@ fn the_name_is_read_wherever_it_stands() {
 
 #[test]
 fn a_hello_may_have_no_name() {
-    let none = Hello::Complete { server_name: None };
+    let none = Hello::Complete(Wanted::Unnamed);
     assert_eq!(read_hello(&hello(&extension(43, &[2, 3, 4]))), none);
     assert_eq!(read_hello(&records(&message(None), 100)), none);
     assert_eq!(read_hello(&hello(&[])), none);
+}
+
+#[test]
+fn g3_a_hello_may_hide_its_name() {
+    let ech = extension(ENCRYPTED_HELLO, &[1; 200]);
+    let versions = extension(43, &[2, 3, 4]);
+    for extensions in [ech.clone(), [&versions[..], &ech].concat()] {
+        let found = read_hello(&hello(&extensions));
+        assert_eq!(found, Hello::Complete(Wanted::Hidden));
+    }
 }
 
 #[test]

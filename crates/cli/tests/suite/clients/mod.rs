@@ -12,6 +12,7 @@ mod parents;
 mod programs;
 mod raw;
 mod transfers;
+mod uploads;
 
 use ringfence_audit::{Closed, Decided, Event, EventKind, Group, Subject, Verdict, Via};
 use ringfence_testkit::{Folder, Internet, Outcome, Program};

@@ -58,8 +58,14 @@ fn heads_that_are_too_long_or_have_no_end() {
 }
 
 #[test]
-fn a_flood_of_pings() {
-    survives(&Bound::new(), "pings");
+fn g9_a_flood_of_frames() {
+    let bound = Bound::new();
+    for how in ["pings", "settings", "windows", "priorities", "empty"] {
+        // It is answered, or has the connection ended.
+        let shown = survives(&bound, how);
+        assert!(shown.starts_with(how), "{shown}");
+        assert!(!shown.contains("timed out"), "{shown}");
+    }
 }
 
 #[test]

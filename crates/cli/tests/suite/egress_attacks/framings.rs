@@ -31,6 +31,20 @@ require('http').createServer({keepAliveTimeout: 20}, (asked, answer) => {
 }).listen(8002, '0.0.0.0');
 ";
 
+/// Reads what its handler leaves. What it logs of each malformed request would
+/// fill the pipe that nobody reads.
+const AIOHTTP: &str = "import logging, sys
+from aiohttp import web
+logging.disable()
+async def answer(asked):
+    with open(sys.argv[1], 'a') as seen:
+        seen.write(f'{asked.method} {asked.raw_path}\\n')
+    return web.Response(text='ok')
+application = web.Application()
+application.router.add_route('*', '/{path:.*}', answer)
+web.run_app(application, host='0.0.0.0', port=8004, print=None, access_log=None)
+";
+
 const NGINX: &str = "daemon off; master_process off; pid DIR/pid; error_log DIR/errors;
 events {}
 http {
@@ -45,16 +59,17 @@ http {
 ";
 
 /// A server of the world, and the file in which it notes what it was asked.
-struct Server {
+pub(super) struct Server {
     port: u16,
     folder: Folder,
     _running: Started,
 }
 
 impl Server {
-    fn start(host: &Host, port: u16, program: &str, arguments: &[&str]) -> Self {
+    /// With `SEEN` in its arguments for the file.
+    pub(super) fn start(host: &Host, port: u16, program: &str, arguments: &[&str]) -> Self {
         let folder = Folder::new();
-        let seen = folder.join("seen");
+        let seen = folder.write("seen", "");
         let path = seen.to_string_lossy();
         let arguments: Vec<String> = arguments
             .iter()
@@ -62,8 +77,10 @@ impl Server {
             .collect();
         let running = host.net().program_in_the_world(program).args(arguments);
         let running = running.start();
-        let listening =
-            format!("until curl -s http://v4.example.org:{port}/ > /dev/null; do sleep 0.05; done");
+        let listening = format!(
+            "until socat -u OPEN:/dev/null tcp:v4.example.org:{port} 2> /dev/null; \
+             do sleep 0.05; done"
+        );
         host.online.outside(&listening).expect_code(0);
         Self {
             port,
@@ -91,7 +108,7 @@ impl Server {
     }
 
     /// What it took for a request since the last call.
-    fn seen(&self) -> Vec<String> {
+    pub(super) fn seen(&self) -> Vec<String> {
         let file = self.folder.join("seen");
         let text = std::fs::read_to_string(&file).unwrap_or_default();
         // The server has it open.
@@ -114,6 +131,7 @@ fn servers(host: &Host) -> Vec<Server> {
         ),
         Server::start(host, 8002, "/usr/bin/node", &["-e", NODE, "SEEN"]),
         Server::nginx(host),
+        Server::start(host, 8004, "/usr/bin/python3", &["-c", AIOHTTP, "SEEN"]),
     ]
 }
 

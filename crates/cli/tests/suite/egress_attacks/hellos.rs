@@ -118,6 +118,13 @@ fn g3_a_hello_for_another_name() {
                 &message(&[names(&[mark]), encrypted].concat()),
             )]
         },
+        // In there alone.
+        &|mark| {
+            vec![record(
+                [3, 1],
+                &message(&extension(0xfe0d, mark.as_bytes())),
+            )]
+        },
     ]);
     refuses(&host(), &FLAGS, &all);
 }

@@ -5,11 +5,13 @@
 //! sees it.
 
 mod addresses;
+mod clear_http2;
 mod crowds;
 mod differential;
 mod framings;
 mod hellos;
 mod inherited;
+mod nameless;
 mod names;
 mod records;
 mod reload;

@@ -5,6 +5,8 @@ resets: opens and cancels 5000 requests.
 headers: sends a request with 4 MiB of headers.
 continuation: sends a head that never ends, in 10000 frames.
 pings: sends 100000 pings without reading an answer.
+settings, windows, priorities: the same with frames of those kinds.
+empty: sends a body of 100000 frames with nothing in them.
 """
 import socket
 import ssl
@@ -67,6 +69,43 @@ def pings():
         stream.sendall(frame(6, 0, 0, struct.pack(">Q", number)))
 
 
+def repeat(frame):
+    for _ in range(1000):
+        stream.sendall(frame * 100)
+
+
+def ask(is_whole):
+    connection.send_headers(1, FIELDS, end_stream=is_whole)
+    stream.sendall(connection.data_to_send())
+
+
+def end():
+    connection.end_stream(1)
+    stream.sendall(connection.data_to_send())
+
+
+def settings():
+    repeat(frame(4, 0, 0, struct.pack(">HI", 3, 100)))
+    ask(True)
+
+
+def windows():
+    ask(False)
+    repeat(frame(8, 0, 0, struct.pack(">I", 1)) + frame(8, 0, 1, struct.pack(">I", 1)))
+    end()
+
+
+def priorities():
+    repeat(frame(2, 0, 3, struct.pack(">IB", 0, 7)))
+    ask(True)
+
+
+def empty():
+    ask(False)
+    repeat(frame(0, 0, 1, b""))
+    end()
+
+
 def listen():
     """Until the other side says that it has enough, or has answered."""
     refused = 0
@@ -84,7 +123,7 @@ def listen():
 
 
 try:
-    {"streams": streams, "resets": resets, "headers": headers, "continuation": continuation, "pings": pings}[how]()
+    globals()[how]()
     print(how, listen())
 except (OSError, h2.exceptions.ProtocolError) as error:
     print(how, "failed:", error)

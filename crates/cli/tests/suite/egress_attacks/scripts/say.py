@@ -1,13 +1,15 @@
-"""Says what attacks.json lists, each over a connection of its own, all at once."""
+"""Says what attacks.json lists, each over a connection of its own, all at once.
+A part without words waits for what the server says."""
 import json, socket, sys, threading
 
 HTTP, SOCKS = ("127.0.0.1", 3128), ("127.0.0.1", 1080)
 
 
 def answer(stream, enough):
+    """Reads no further: what follows may be waited for."""
     said = b""
     while not enough(said):
-        more = stream.recv(4096)
+        more = stream.recv(1)
         if not more:
             break
         said += more
@@ -47,15 +49,17 @@ def attack(one):
     try:
         stream = connection(one["way"], one["host"], one["port"])
         for part in one["says"]:
-            stream.sendall(bytes.fromhex(part))
+            stream.sendall(bytes.fromhex(part)) if part else stream.recv(4096)
         stream.shutdown(socket.SHUT_WR)
-        answer(stream, lambda said: False)
+        while stream.recv(4096):
+            pass
     except OSError:
         pass
 
 
-threads = [threading.Thread(target=attack, args=[one]) for one in json.load(open(sys.argv[1]))]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
+if __name__ == "__main__":
+    threads = [threading.Thread(target=attack, args=[one]) for one in json.load(open(sys.argv[1]))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

@@ -20,6 +20,7 @@ mod network;
 mod observation;
 mod plan;
 mod proxy;
+mod rights;
 mod sensitive;
 mod survey;
 mod sweep;

@@ -14,6 +14,7 @@ mod egress_walkthrough;
 mod exit_codes;
 mod explained_files;
 mod files;
+mod files_with_rights;
 mod first_use;
 mod git;
 mod guard;

@@ -42,6 +42,7 @@ mod presets;
 mod privileges;
 mod protected;
 mod report;
+mod second_names;
 mod secret_commands;
 mod secrets;
 mod set_group_id;

@@ -237,6 +237,61 @@ fn g5_credentials_of_policies_settings_and_kits_are_withheld_until_approved() {
     }
 }
 
+/// What code inside may do to a kit that lies in a writable place. Each has the
+/// kit's commands, or what they start, do something else with the secret's hosts.
+const KIT_CHANGES: [(&str, &str); 8] = [
+    ("what a step runs", "echo : evil >> kit/files/home/setup.sh"),
+    ("a file beside it", "echo evil > kit/files/home/python3"),
+    (
+        "a file of the working directory",
+        "mkdir kit/files/workspace; echo evil > kit/files/workspace/Makefile",
+    ),
+    ("another mode of a file", "chmod +x kit/files/home/notes"),
+    (
+        "a step",
+        "sed -i 's/sh setup.sh/sh setup.sh; true evil/' kit/spec.yaml",
+    ),
+    (
+        "what is loaded",
+        "sed -i 's#A: b#LD_PRELOAD: /tmp/evil.so#' kit/spec.yaml",
+    ),
+    (
+        "a file of its own",
+        "sed -i 's/plain text/evil/' kit/spec.yaml",
+    ),
+    (
+        "another kit",
+        "mv kit old; cp -r old kit; echo : evil > kit/files/home/setup.sh",
+    ),
+];
+
+#[test]
+fn g5_a_kit_that_a_run_changed_gets_nothing_by_its_old_approval() {
+    let spec = format!(
+        "{KIT}environment: {{variables: {{A: b}}}}\nsetup:\n  install:\n    \
+         - {{command: cd ~; sh setup.sh}}\n  files:\n    - {{path: /home/agent/own, content: plain text}}\n"
+    );
+    for (change, script) in KIT_CHANGES {
+        let place = Place::new();
+        std::fs::remove_file(place.file()).unwrap();
+        place.working.write("kit/spec.yaml", &spec);
+        place.working.write("kit/files/home/setup.sh", "true\n");
+        place.working.write("kit/files/home/notes", "plain\n");
+        place.trust(&["./kit"]).expect_code(0);
+        let flags = ["--kit", "./kit"];
+        assert_eq!(place.remarks(&flags), "", "{change}");
+        super::inside(&place.working, script).expect_code(0);
+        let remarks = place.remarks(&flags);
+        assert!(
+            remarks.contains("asks for more than was approved"),
+            "{change}: {remarks}"
+        );
+        place.trust(&["./kit"]).expect_code(0);
+        let remarks = place.remarks(&flags);
+        assert!(!remarks.contains("approved"), "{change}: {remarks}");
+    }
+}
+
 #[test]
 fn g5_a_copy_of_what_was_approved_is_not_approved() {
     let place = Place::new();

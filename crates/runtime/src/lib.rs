@@ -4,6 +4,7 @@
 
 mod asking;
 mod audit_log;
+mod covers;
 mod doctor;
 mod egress;
 mod end;

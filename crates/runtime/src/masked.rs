@@ -2,7 +2,7 @@
 //! placeholder in the secret's place.
 //!
 //! Called when the sandbox's init is there already, which so has no copy of
-//! what is read here.
+//! what is read here; and again whenever the host has changed the file.
 
 use std::fs::File;
 use std::io::Read;
@@ -21,6 +21,7 @@ const LARGEST: usize = 1024 * 1024;
 const ROOM: usize = 64;
 
 /// What stands for the secrets of a run.
+#[derive(Clone, Copy)]
 pub(crate) struct Masks<'a> {
     pub(crate) credentials: &'a [Sourced<Credential>],
     pub(crate) placeholders: &'a [Placeholder],

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 /// The path of what was opened, without links; `None` for what is in no
@@ -10,6 +11,15 @@ use std::path::PathBuf;
 pub(crate) fn place_of(file: &File) -> Option<PathBuf> {
     let place = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
     place.is_absolute().then_some(place)
+}
+
+/// The same, and `None` for what is not there any more: the kernel adds a word
+/// to its path, which makes another name.
+pub(crate) fn place_where_it_is(file: &File) -> Option<PathBuf> {
+    let place = place_of(file)?;
+    let (found, held) = (place.symlink_metadata().ok()?, file.metadata().ok()?);
+    let is_there = (found.dev(), found.ino()) == (held.dev(), held.ino());
+    is_there.then_some(place)
 }
 
 #[cfg(test)]
@@ -29,6 +39,10 @@ mod tests {
         std::fs::remove_file(path("link")).unwrap();
         symlink("/etc/passwd", path("link")).unwrap();
         assert_eq!(place_of(&file), Some(path("one")));
+        assert_eq!(place_where_it_is(&file), Some(path("one")));
+        std::fs::remove_file(path("one")).unwrap();
+        std::fs::write(path("one (deleted)"), "").unwrap();
+        assert_eq!(place_where_it_is(&file), None);
         let (pipe, _) = std::io::pipe().unwrap();
         let pipe = File::from(std::os::fd::OwnedFd::from(pipe));
         assert_eq!(place_of(&pipe), None);

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use ringfence_egress::{Ask, Placeholder};
+use ringfence_egress::Ask;
 use ringfence_policy::{AuditLevel, HomeName, HomeRule, LayerKind, Policy, Resolved};
 use ringfence_sandbox::{
     Attendant, Command, Cradle, GivenFile, Host, Inlets, Intercept, Judge, Plan, PlanError,
@@ -18,6 +18,7 @@ use rustix::fs::FileType;
 use rustix::net::{AddressFamily, SocketType, sockopt};
 
 use crate::asking::Desk;
+use crate::covers::Covers;
 use crate::egress::{EgressError, EgressRequest, Opening, Outlet, Wanted};
 use crate::end::End;
 use crate::evidence::{AuditRequest, Evidence, EvidenceError};
@@ -255,9 +256,14 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
     // Before the command starts, so that no signal can come in between.
     let supervisor = Supervisor::prepare(deadline(request.policy, started))?;
     let placeholders = stand_ins.placeholders.clone();
+    let masks = Masks {
+        credentials: request.policy.credentials(),
+        placeholders: &placeholders,
+    };
+    let mut covers = Covers::of(plan.covers(), masks);
     let mut start = Start {
         policy: request.policy,
-        placeholders: &placeholders,
+        masks,
         command: &words,
         working_folder: &request.working_folder,
         opening: Opening::of(Wanted {
@@ -285,6 +291,7 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
     let served = Served {
         outlet: outlet.as_deref_mut(),
         desk: desk.as_mut(),
+        covers: &mut covers,
     };
     let end = supervisor.attend(&running, arranged.outside, &evidence, served);
     home.dropped = dropped(&running, &private_layers);
@@ -497,7 +504,7 @@ fn surroundings(
 /// A run while its sandbox is made.
 struct Start<'a> {
     policy: &'a Resolved<Policy>,
-    placeholders: &'a [Placeholder],
+    masks: Masks<'a>,
     command: &'a [String],
     working_folder: &'a Path,
     opening: Opening<'a>,
@@ -526,11 +533,7 @@ impl Attendant for Start<'_> {
     }
 
     fn masked(&mut self, path: &Path, services: &[String]) -> Option<Vec<u8>> {
-        let masks = Masks {
-            credentials: self.policy.credentials(),
-            placeholders: self.placeholders,
-        };
-        masks.shown(path, services)
+        self.masks.shown(path, services)
     }
 
     fn prepare_to_serve(&mut self) -> bool {

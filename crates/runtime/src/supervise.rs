@@ -12,6 +12,7 @@ use rustix::process::Signal;
 use ringfence_egress::Answer;
 
 use crate::asking::{Desk, Granted};
+use crate::covers::Covers;
 use crate::egress::Outlet;
 use crate::end::{End, Forced};
 use crate::evidence::Evidence;
@@ -79,6 +80,7 @@ impl Supervisor {
             evidence,
             outlet: served.outlet,
             desk: served.desk,
+            covers: served.covers,
             retry: None,
             failed: None,
             signals: self.signals,
@@ -98,6 +100,8 @@ pub(crate) struct Served<'a, 'b> {
     pub(crate) outlet: Option<&'a mut Outlet<'b>>,
     /// Who is asked about hosts, if anybody is.
     pub(crate) desk: Option<&'a mut Desk>,
+    /// What is laid over files of the host that the host may replace.
+    pub(crate) covers: &'a mut Covers<'b>,
 }
 
 /// How far the end has been forced.
@@ -120,6 +124,7 @@ struct Watch<'a, 'b> {
     outlet: Option<&'a mut Outlet<'b>>,
     /// Who is asked about hosts, if anybody is.
     desk: Option<&'a mut Desk>,
+    covers: &'a mut Covers<'b>,
     /// When it is tried again to open it.
     retry: Option<Retry>,
     /// Why everything is being ended, if that is an error of ours.
@@ -167,6 +172,7 @@ impl Watch<'_, '_> {
             if has_calls {
                 self.record_calls();
             }
+            self.covers.attend(self.running);
             self.take_signals();
             self.look_at_limits();
             self.try_network_again();
@@ -356,6 +362,9 @@ impl Watch<'_, '_> {
         let seen = running.observations_fd();
         fds.extend(seen.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let calls = at_desk.end;
+        let notes = self.covers.notes();
+        // Whatever there is, it is looked at by itself.
+        fds.extend(notes.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let questions = fds.len();
         if self.is_offline() {
             let asked = running.questions();
@@ -366,6 +375,7 @@ impl Watch<'_, '_> {
             self.next_check,
             self.settles,
             self.retry.map(|retry| retry.at),
+            self.covers.deadline(),
             desk.and_then(Desk::deadline),
         ]
         .into_iter()
@@ -465,6 +475,7 @@ impl Watch<'_, '_> {
                 Event::Stopped if self.is_interactive() => self.stop_too(),
                 Event::Stopped
                 | Event::Layer(_)
+                | Event::Covers(_)
                 | Event::Started
                 | Event::Starting
                 | Event::Restricted

@@ -46,6 +46,9 @@ pub(crate) struct Guard {
     patterns: PathPatterns,
     git: GitGuard,
     user_git: UserGit,
+    /// Whether files that give rights are looked for, because nobody sees them
+    /// opened.
+    seeks_rights: bool,
     survey: Survey,
 }
 
@@ -104,6 +107,7 @@ impl Guard {
             patterns,
             git: GitGuard::ALL,
             user_git: UserGit::default(),
+            seeks_rights: false,
             survey: Survey::default(),
         })
     }
@@ -130,6 +134,18 @@ impl Guard {
     pub(crate) fn with_user_git(mut self, user_git: UserGit) -> Self {
         self.user_git = user_git;
         self
+    }
+
+    /// Has the survey look for files that give rights to whoever runs them.
+    #[must_use]
+    pub(crate) fn seeking_rights(mut self, seeks_rights: bool) -> Self {
+        self.seeks_rights = seeks_rights;
+        self
+    }
+
+    /// Whether the survey looks for such files.
+    pub(crate) fn seeks_rights(&self) -> bool {
+        self.seeks_rights
     }
 
     /// Where the user's own Git configuration is.

@@ -20,6 +20,7 @@ mod network;
 mod observation;
 mod plan;
 mod proxy;
+mod rights;
 mod sensitive;
 mod survey;
 mod sweep;
@@ -44,5 +45,5 @@ pub use plan::{
 pub use proxy::ProxyUser;
 pub use sweep::{SweepRecord, Sweeper, Swept};
 pub use trust::{Certificates, JAVA_PASSWORD, OWN_FOLDER, Trust, TrustPlan, certificate_variables};
-pub use view::{PrivateLayer, ViewError};
+pub use view::{Cover, PrivateLayer, Shows, ViewError};
 pub use wire::{Ended, Event, Operation, Refusal, RefusalKind, Step};

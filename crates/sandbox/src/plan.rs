@@ -8,6 +8,7 @@
 mod alias;
 mod aside;
 mod copy_on_write;
+mod covers;
 mod drawing;
 mod entries;
 mod error;
@@ -65,7 +66,7 @@ use crate::sensitive::SensitivePlaces;
 use crate::survey::UserGit;
 use crate::sweep::Sweeper;
 use crate::trust::{self, TrustPlan};
-use crate::view::{PrivateLayer, View};
+use crate::view::{Cover, PrivateLayer, View};
 
 /// An argument vector, never a shell's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -217,6 +218,7 @@ pub struct Plan {
     watch: Watch,
     network: NetworkPlan,
     late: LateFiles,
+    covers: Vec<Cover>,
     landlock: Option<Grants>,
     environment: Vec<CString>,
     command: Command,
@@ -280,6 +282,7 @@ impl Plan {
             guard,
             view,
             late,
+            covers,
             made,
             layers,
         } = drawing;
@@ -314,6 +317,7 @@ impl Plan {
         Ok(Self {
             environment,
             late,
+            covers,
             view,
             network,
             landlock_abi: request.host.landlock_abi,
@@ -412,6 +416,12 @@ impl Plan {
     /// The layers whose changes are gone with the run, by their numbers.
     pub fn private_layers(&self) -> Vec<(usize, PrivateLayer)> {
         self.view.private_layers()
+    }
+
+    /// What has to be laid anew when the host replaces what it lies on, see
+    /// [`Running::cover`](crate::Running::cover).
+    pub fn covers(&self) -> &[Cover] {
+        &self.covers
     }
 
     pub(crate) fn view(&self) -> &View {

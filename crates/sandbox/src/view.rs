@@ -150,6 +150,30 @@ pub(crate) enum Content {
     Masked(usize),
 }
 
+/// What lies over a file or directory of the host that the host may replace while the command
+/// runs. A mount goes away when another file is renamed onto the one that it lies on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cover {
+    /// Where it lies, without links.
+    pub path: PathBuf,
+    /// What it shows.
+    pub shows: Shows,
+}
+
+/// What a cover shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shows {
+    /// Nothing.
+    Nothing,
+    /// The file without the secrets of these services, by its number among the late files.
+    Masked {
+        /// Its number.
+        number: usize,
+        /// As [`Attendant::masked`](crate::Attendant::masked) is asked for them.
+        services: Vec<String>,
+    },
+}
+
 /// What is in a folder that is made anew.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Gathered {

@@ -23,6 +23,9 @@ pub enum Event {
         /// The kernel's error number.
         errno: i32,
     },
+    /// What covers are laid anew with comes along: the mount namespace, the root
+    /// of what was made for the run, and the files of these numbers and names.
+    Covers(Vec<(usize, String)>),
     /// Every layer is in place and the command is about to be executed. The
     /// master side of its terminal comes along if it has one.
     Started,

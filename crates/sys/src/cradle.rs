@@ -18,7 +18,7 @@ use rustix::time::Timespec;
 
 use crate::caps::drop_bounding_set;
 use crate::link::bring_loopback_up;
-use crate::net::NetworkNamespace;
+use crate::namespace::NetworkNamespace;
 use crate::process::{CLONE_INTO_CGROUP, Child, await_single_thread, child_of, exit_now, reap};
 use crate::signal::{block_all_signals, blocked_signals, set_mask};
 use crate::stack::Stack;

@@ -23,6 +23,7 @@ mod link;
 mod memory;
 mod message;
 mod mount;
+mod namespace;
 mod net;
 mod probe;
 mod process;
@@ -59,10 +60,11 @@ pub use crate::mount::{
     make_view_read_only, overlay, pivot_into, procfs, set_attributes_of_one, set_id_mapping,
     set_mount_attributes, tmpfs,
 };
+pub use crate::namespace::{MountNamespace, NetworkNamespace};
 pub use crate::net::{
-    Datagram, Families, Family, NetworkNamespace, anyip_listener, bring_anyip_up, datagram_socket,
-    intercept_tcp, local_port, loopback_listener, namespace_of, own_addresses, receive_datagram,
-    send_datagram, transparent_listener,
+    Datagram, Families, Family, anyip_listener, bring_anyip_up, datagram_socket, intercept_tcp,
+    local_port, loopback_listener, namespace_of, own_addresses, receive_datagram, send_datagram,
+    transparent_listener,
 };
 pub use crate::probe::{Probe, in_child, probe_nf_tables, probe_seccomp_listener};
 pub use crate::process::{

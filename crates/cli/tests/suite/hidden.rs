@@ -322,3 +322,68 @@ fn g5_settings_files_are_there_without_their_tokens() {
     let outcome = outcome.folder(folder.path()).run();
     assert_ne!(outcome.code(), 0, "{}", outcome.stdout);
 }
+
+/// What `npm login` does meanwhile shows inside, without the new token.
+#[test]
+fn g5_settings_files_that_the_host_replaces_are_there_without_their_tokens() {
+    let (home, folder) = (Folder::new(), Folder::new());
+    let npm = |host: &str, token: &str| {
+        format!("registry=https://{host}.example.org/\n//{host}.example.org/:_authToken={token}\n")
+    };
+    home.write(".npmrc", &npm("old", SECRET));
+    let script = "cd; cat .npmrc; touch $OLDPWD/ready; \
+         until grep -q new .npmrc; do sleep 0.01; done; cat .npmrc";
+    let words = ["run", "--", "sh", "-c", script];
+    let program = ringfence().env("HOME", home.path()).args(words);
+    let run = program.folder(folder.path()).start();
+    assert!(wait_until(|| folder.has("ready")));
+    let new = home.write("other", &npm("new", &format!("another-{SECRET}")));
+    std::fs::rename(new, home.join(".npmrc")).expect("a new file");
+    let want = "registry=https://old.example.org/\nregistry=https://new.example.org/\n";
+    assert_eq!(run.finish().expect_code(0).stdout, want);
+}
+
+/// A mount goes with the file that it lies on; it comes back on the next. Until
+/// then, for a moment, what is in a writable directory can be read.
+#[test]
+fn g4_what_the_host_puts_in_the_place_of_a_hidden_file_is_hidden_again() {
+    let replaced = [
+        (
+            "vault",
+            "mkdir other; echo s3cr3t > other/token; rm -r vault; mv other vault",
+        ),
+        (
+            "vault/token",
+            "mv vault old; mkdir vault; echo s3cr3t > vault/token",
+        ),
+        (".env", "echo s3cr3t > new; mv new .env"),
+        (".env", "rm .env; echo s3cr3t > .env"),
+        (".env", "echo s3cr3t > plain; ln -sf plain .env"),
+        (
+            "deep/er/.env",
+            "mv deep/er deep/old; mkdir deep/er; echo s3cr3t > deep/er/.env",
+        ),
+    ];
+    for (hidden, replace) in replaced {
+        for flags in [&[][..], &["--guard", "sweep"]] {
+            let prepare = "mkdir -p vault deep/er; for file in .env deep/er/.env vault/token; \
+                 do echo s3cr3t > $file; done";
+            let arena = Arena::prepared(prepare);
+            let read = format!("cat {hidden} {hidden}/token 2> /dev/null | grep -q s3cr3t");
+            arena.outside(&read).expect_code(0);
+            let script = format!(
+                "{read} && exit 9; touch ready; until [ -e go ]; do sleep 0.01; done; \
+                 while {read}; do sleep 0.01; done; exit 0"
+            );
+            let words = ["run", "--hide", hidden].into_iter();
+            let words = words
+                .chain(flags.iter().copied())
+                .chain(["--", "sh", "-c", &script]);
+            let run = ringfence().args(words).folder(&arena.folder).start();
+            assert!(wait_until(|| arena.folder.has("ready")));
+            arena.outside(replace).expect_code(0);
+            arena.outside(&format!("{read} && touch go")).expect_code(0);
+            run.finish().expect_code(0);
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! Files that show a placeholder instead of the secret in them.
 
-use ringfence_testkit::{Folder, Outcome, Program, wait_until};
+use ringfence_testkit::{Folder, Outcome, Program, sh, wait_until};
 use serde_json::json;
 
 use super::arena::refused;
@@ -120,22 +120,111 @@ fn g5_a_masked_file_stays_masked() {
     assert!(masked.files.read("part").contains(SECRET));
 }
 
+/// How the host gives a file new content.
+const REPLACED: [&str; 4] = [
+    "mv new NAME",
+    "cat new > NAME",
+    "rm NAME; mv new NAME",
+    "mkdir moved$$; mv * moved$$ 2>/dev/null; cp -r moved$$/* .; mv new NAME",
+];
+
+impl Masked {
+    /// Waits inside for each new content of `part` and shows it.
+    fn waiting(&self, before: &str) -> Program {
+        let place = self.files.text();
+        let script = format!(
+            "{before} for n in 0 1 2 3; do touch ready$n; \
+             until grep -q \"^user=new$n\" {place}/part; do sleep 0.01; done; \
+             cat {place}/part {place}/whole; done; touch stop; wait"
+        );
+        self.program(&script)
+    }
+
+    /// Gives both files new content, in every way, and returns what was shown.
+    fn replaced(&self, before: &str) -> String {
+        let started = self.waiting(before).start();
+        for (n, how) in REPLACED.iter().enumerate() {
+            assert!(wait_until(|| self.folder().has(format!("ready{n}"))));
+            for (name, text) in [
+                ("whole", format!("new{n}-{SECRET}")),
+                (
+                    "part",
+                    format!("user=new{n}\ntoken=new{n}-{SECRET}\n{}", "end\n".repeat(n)),
+                ),
+            ] {
+                // Beside the others: what is made in their directory moves with them.
+                self.files.write("new", &text);
+                sh(&how.replace("NAME", name), self.files.path()).expect_code(0);
+            }
+        }
+        started.finish().expect_code(0).stdout
+    }
+}
+
+/// One text for each way, each with the placeholder and nothing of the secret.
+fn assert_masked(shown: &str) {
+    let placeholders: Vec<_> = shown
+        .lines()
+        .filter_map(|line| line.strip_prefix("token="))
+        .collect();
+    assert_eq!(placeholders.len(), REPLACED.len(), "{shown}");
+    assert!(placeholders[0].len() > 16, "{shown}");
+    assert!(
+        placeholders.iter().all(|one| *one == placeholders[0]),
+        "{shown}"
+    );
+    assert!(!shown.contains(SECRET), "{shown}");
+    assert_eq!(shown.matches("end\n").count(), 6, "{shown}");
+}
+
 #[test]
-fn g5_what_the_host_puts_in_the_place_of_a_masked_file_is_not_shown() {
+fn g5_a_masked_file_that_the_host_replaces_shows_its_new_content_masked() {
     let masked = Masked::at(Folder::durable(), Some(Folder::new()), "deny");
     let place = masked.files.text();
-    let script = format!(
-        "grep -c token= {place}/part; touch ready; while [ ! -e go ]; do sleep 0.01; done; \
-         cat {place}/part {place}/missing"
+    // What is there for a moment is looked for as well.
+    let look = format!(
+        "(while [ ! -e stop ]; do cat {place}/part {place}/whole {place}/new {place}/*/part; done \
+         > seen 2> /dev/null) &"
     );
+    assert_masked(&masked.replaced(&look));
+    let seen = masked.folder().read("seen");
+    assert!(seen.contains("token=") && !seen.contains(SECRET), "{seen}");
+}
+
+#[test]
+fn g5_a_masked_file_of_the_working_directory_is_masked_again() {
+    assert_masked(&Masked::new("deny").replaced(""));
+}
+
+#[test]
+fn g5_a_masked_file_that_comes_later_is_not_shown() {
+    let masked = Masked::at(Folder::durable(), Some(Folder::new()), "deny");
+    let place = masked.files.text();
+    let script =
+        format!("touch ready; while [ ! -e go ]; do sleep 0.01; done; cat {place}/missing");
     let started = masked.program(&script).start();
-    assert!(wait_until(|| masked.folder().join("ready").exists()));
-    for name in ["part", "missing"] {
-        let new = masked.files.write("new", SECRET);
-        std::fs::rename(new, masked.files.join(name)).expect("a new file");
-    }
+    assert!(wait_until(|| masked.folder().has("ready")));
+    let new = masked.files.write("new", SECRET);
+    std::fs::rename(new, masked.files.join("missing")).expect("a new file");
     masked.folder().write("go", "");
-    assert_eq!(started.finish().expect_code(1).stdout, "1\n");
+    assert_eq!(started.finish().expect_code(1).stdout, "");
+}
+
+#[test]
+fn g5_new_content_without_its_secret_shows_nothing() {
+    for unmatched in ["deny", "error"] {
+        let masked = Masked::at(Folder::durable(), Some(Folder::new()), unmatched);
+        masked.files.write("without", "token=other");
+        let place = masked.files.text();
+        let script = format!(
+            "touch ready; while grep -q . {place}/part; do sleep 0.01; done; cat {place}/part"
+        );
+        let started = masked.program(&script).start();
+        assert!(wait_until(|| masked.folder().has("ready")));
+        let new = masked.files.write("new", &format!("key={SECRET}"));
+        std::fs::rename(new, masked.files.join("part")).expect("a new file");
+        assert_eq!(started.finish().expect_code(0).stdout, "");
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! `ringfence trust`: what files may have is approved once, by content.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use ringfence_testkit::{Folder, Outcome};
 use serde_json::Value;
 
@@ -237,6 +239,61 @@ fn g5_credentials_of_policies_settings_and_kits_are_withheld_until_approved() {
     }
 }
 
+/// What code inside may do to a kit that lies in a writable place. Each has the
+/// kit's commands, or what they start, do something else with the secret's hosts.
+const KIT_CHANGES: [(&str, &str); 8] = [
+    ("what a step runs", "echo : evil >> kit/files/home/setup.sh"),
+    ("a file beside it", "echo evil > kit/files/home/python3"),
+    (
+        "a file of the working directory",
+        "mkdir kit/files/workspace; echo evil > kit/files/workspace/Makefile",
+    ),
+    ("another mode of a file", "chmod +x kit/files/home/notes"),
+    (
+        "a step",
+        "sed -i 's/sh setup.sh/sh setup.sh; true evil/' kit/spec.yaml",
+    ),
+    (
+        "what is loaded",
+        "sed -i 's#A: b#LD_PRELOAD: /tmp/evil.so#' kit/spec.yaml",
+    ),
+    (
+        "a file of its own",
+        "sed -i 's/plain text/evil/' kit/spec.yaml",
+    ),
+    (
+        "another kit",
+        "mv kit old; cp -r old kit; echo : evil > kit/files/home/setup.sh",
+    ),
+];
+
+#[test]
+fn g5_a_kit_that_a_run_changed_gets_nothing_by_its_old_approval() {
+    let spec = format!(
+        "{KIT}environment: {{variables: {{A: b}}}}\nsetup:\n  install:\n    \
+         - {{command: cd ~; sh setup.sh}}\n  files:\n    - {{path: /home/agent/own, content: plain text}}\n"
+    );
+    for (change, script) in KIT_CHANGES {
+        let place = Place::new();
+        std::fs::remove_file(place.file()).unwrap();
+        place.working.write("kit/spec.yaml", &spec);
+        place.working.write("kit/files/home/setup.sh", "true\n");
+        place.working.write("kit/files/home/notes", "plain\n");
+        place.trust(&["./kit"]).expect_code(0);
+        let flags = ["--kit", "./kit"];
+        assert_eq!(place.remarks(&flags), "", "{change}");
+        super::inside(&place.working, script).expect_code(0);
+        let remarks = place.remarks(&flags);
+        assert!(
+            remarks.contains("asks for more than was approved"),
+            "{change}: {remarks}"
+        );
+        place.trust(&["./kit"]).expect_code(0);
+        let remarks = place.remarks(&flags);
+        assert!(!remarks.contains("approved"), "{change}: {remarks}");
+    }
+}
+
 #[test]
 fn g5_a_copy_of_what_was_approved_is_not_approved() {
     let place = Place::new();
@@ -344,4 +401,173 @@ fn g4_certificates_that_a_policy_trusts_cannot_be_changed_inside() {
         assert_ne!(outcome.code(), 125, "{script}: {}", outcome.stderr);
         assert!(is_unchanged, "{script}: {}", outcome.stderr);
     }
+}
+
+/// Directories beside the trusted `proj`: what leads to that very directory, and
+/// what only looks like it.
+const LOOK_ALIKES: [(&str, bool); 16] = [
+    ("proj", true),
+    ("proj/", true),
+    ("proj/.", true),
+    ("proj/../proj", true),
+    ("link", true),
+    ("link/sub/..", true),
+    ("Proj", false),
+    ("PROJ", false),
+    ("proj ", false),
+    ("proj\n", false),
+    ("proj\u{200b}", false),
+    // The letter of another alphabet, and a mark that is a character of its own.
+    ("pr\u{43e}j", false),
+    ("proj\u{301}", false),
+    ("proj (deleted)", false),
+    ("proj/sub", false),
+    ("copied-link", false),
+];
+
+#[test]
+fn g5_what_looks_like_something_trusted_is_not_trusted() {
+    let base = Folder::new();
+    let state = Folder::new();
+    for (name, is_same) in LOOK_ALIKES {
+        if !is_same && name != "copied-link" {
+            std::fs::create_dir_all(base.join(name)).unwrap();
+            base.write(format!("{name}/ringfence.toml"), POLICY);
+        }
+    }
+    base.write("proj/ringfence.toml", POLICY);
+    std::os::unix::fs::symlink("proj", base.join("link")).unwrap();
+    // The file itself is no link, whatever it leads to.
+    std::fs::create_dir(base.join("copied-link")).unwrap();
+    let link = base.join("copied-link/ringfence.toml");
+    std::os::unix::fs::symlink("../proj/ringfence.toml", link).unwrap();
+    let program = |folder: &str| {
+        let program = ringfence().env("XDG_STATE_HOME", state.path());
+        program.folder(base.join(folder))
+    };
+    program("proj").args(["trust", "."]).run().expect_code(0);
+    for (name, is_same) in LOOK_ALIKES {
+        let words = ["policy", "explain", "https://api.example.org/"];
+        let outcome = program(name).args(words).run();
+        assert_eq!(outcome.code() == 0, is_same, "{name:?}: {}", outcome.stderr);
+    }
+    // Names of the file that only look like it say nothing at all.
+    for name in [
+        "Ringfence.toml",
+        "ringfence.toml ",
+        "ringfence.toml\u{200b}",
+        "ringfence.tom1",
+    ] {
+        std::fs::rename(
+            base.join("proj/ringfence.toml"),
+            base.join("proj").join(name),
+        )
+        .unwrap();
+        let words = ["policy", "explain", "https://api.example.org/"];
+        assert_ne!(program("proj").args(words).run().code(), 0, "{name:?}");
+        std::fs::rename(
+            base.join("proj").join(name),
+            base.join("proj/ringfence.toml"),
+        )
+        .unwrap();
+    }
+}
+
+/// Puts one text after the other in the place of a file, for as long as `work`
+/// goes on.
+fn while_swapped(file: &std::path::Path, texts: [&str; 2], work: impl FnOnce()) {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let new = file.with_extension("new");
+            for text in texts.iter().cycle() {
+                if is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+                std::fs::write(&new, text).unwrap();
+                std::fs::rename(&new, file).unwrap();
+            }
+        });
+        let worked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        is_over.store(true, Ordering::Relaxed);
+        worked.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+}
+
+#[test]
+fn g5_what_is_kept_is_what_was_shown_also_under_swaps() {
+    for (name, subject, text) in [
+        ("policy.yaml", "policy.yaml", POLICY_YAML),
+        ("settings.json", "settings.json", SETTINGS),
+        ("ringfence.toml", ".", POLICY),
+        ("kit/spec.yaml", "./kit", KIT),
+    ] {
+        let place = Place::new();
+        let other = text.replace("api.example.org", "all.example.org");
+        let texts = [text, other.as_str()];
+        let sums = texts.map(|text| {
+            place.working.write(name, text);
+            place.json(&["--dry-run", subject])["subject"]["digest"].clone()
+        });
+        assert_ne!(sums[0], sums[1]);
+        let mut seen = [0; 2];
+        while_swapped(&place.working.join(name), texts, || {
+            for _ in 0..16 {
+                let shown = place.json(&[subject]);
+                let which = usize::from(shown.to_string().contains("all.example.org"));
+                seen[which] += 1;
+                assert!(
+                    shown["approved"] == true && shown["subject"]["digest"] == sums[which],
+                    "{shown}"
+                );
+                let list = place.json(&["--list"]);
+                let kept = list.as_array().expect("a list");
+                let kept: Vec<_> = kept
+                    .iter()
+                    .map(|one| one["subject"]["digest"].clone())
+                    .collect();
+                assert_eq!(kept, [sums[which].clone()], "{name}");
+                place.trust(&["--remove", subject]).expect_code(0);
+            }
+        });
+        assert!(
+            seen.iter().all(|count| *count > 0),
+            "{name} was not swapped: {seen:?}"
+        );
+    }
+}
+
+#[test]
+fn g1_what_is_used_is_what_was_trusted_also_under_swaps() {
+    let place = Place::new();
+    place.trust(&["."]).expect_code(0);
+    let other = POLICY.replace("api.example.org", "all.example.org");
+    let allows = |host: &str| {
+        let words = ["policy", "explain", host];
+        let program = ringfence().args(words);
+        let program = program.env("XDG_STATE_HOME", place.state.path());
+        program.folder(&place.working).run().code() == 0
+    };
+    let mut used = [0; 2];
+    while_swapped(
+        &place.working.join("ringfence.toml"),
+        [POLICY, other.as_str()],
+        || {
+            for _ in 0..40 {
+                used[usize::from(allows("https://api.example.org/"))] += 1;
+                assert!(!allows("https://all.example.org/"));
+            }
+            for _ in 0..10 {
+                let remarks = place.remarks(&[]);
+                assert!(
+                    remarks.is_empty() || remarks.contains("has changed"),
+                    "{remarks}"
+                );
+            }
+        },
+    );
+    assert!(
+        used.iter().all(|count| *count > 0),
+        "it was not swapped: {used:?}"
+    );
 }

@@ -224,10 +224,27 @@ fn brought(
 
 /// Every file that is written, with its sum.
 fn written(kit: &Kit, brought: &[BroughtFile]) -> BTreeMap<String, String> {
-    let sum = |bytes: &[u8]| ContentDigest::of(bytes).to_string();
     let own = kit.files.iter();
-    let own = own.map(|file| (file.path.to_string(), sum(file.content.as_bytes())));
-    let brought = brought.iter();
-    let brought = brought.map(|file| (file.path.to_string(), sum(&file.content.bytes)));
+    let own = own.map(|file| {
+        let is_program = file.mode & 0o111 != 0;
+        (
+            file.path.to_string(),
+            sum(file.content.as_bytes(), is_program),
+        )
+    });
+    let brought = brought.iter().map(|file| {
+        let content = &file.content;
+        (
+            file.path.to_string(),
+            sum(&content.bytes, content.executable),
+        )
+    });
     brought.chain(own).collect()
+}
+
+/// What was data may be run once it is a program.
+fn sum(bytes: &[u8], is_program: bool) -> String {
+    let sum = ContentDigest::of(bytes);
+    let kind = if is_program { " program" } else { "" };
+    format!("{sum}{kind}")
 }

@@ -14,12 +14,15 @@ use rustix::io::Errno;
 
 use super::approvals::{Approvals, Subject};
 use super::digest::ContentDigest;
-use crate::place::place_of;
+use crate::place::place_where_it_is;
 
 /// What the file is called.
 pub const WORKING_FOLDER_FILE: &str = "ringfence.toml";
 /// The largest one, in bytes.
 const LARGEST: u64 = 1024 * 1024;
+
+/// How often a file may be replaced while it is opened.
+const MOST_TRIES: usize = 16;
 
 /// A file whose content somebody may approve.
 #[derive(Debug)]
@@ -114,35 +117,24 @@ impl WorkingFolderError {
 impl Candidate {
     /// Reads a file, whose last part is no link; `None` if there is none.
     pub fn read(path: &Path) -> Result<Option<Self>, WorkingFolderError> {
-        let path = path.to_path_buf();
-        let unreadable = |error| WorkingFolderError::Unreadable {
-            path: path.clone(),
-            error,
-        };
-        // Without waiting: a pipe of that name would have no end.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file = match rustix::fs::open(&path, flags, Mode::empty()) {
-            Err(Errno::NOENT) => return Ok(None),
-            Err(Errno::LOOP) => return Err(WorkingFolderError::NotAFile { path }),
-            opened => opened.map_err(|errno| unreadable(errno.into()))?,
-        };
-        let stat = rustix::fs::fstat(&file).map_err(|errno| unreadable(errno.into()))?;
-        if !FileType::from_raw_mode(stat.st_mode).is_file() {
-            return Err(WorkingFolderError::NotAFile { path });
+        for _ in 0..MOST_TRIES {
+            let Some(file) = open_plain(path)? else {
+                return Ok(None);
+            };
+            // A folder on the way may have become a link to another by now. One
+            // that was replaced meanwhile has no place.
+            let Some(place) = place_where_it_is(&file) else {
+                continue;
+            };
+            let mut text = String::new();
+            let read = file.take(LARGEST + 1).read_to_string(&mut text);
+            if read.map_err(|error| unreadable(path, error))? as u64 > LARGEST {
+                let path = path.to_path_buf();
+                return Err(WorkingFolderError::TooLarge { path });
+            }
+            return Ok(Some(Self::of_text(place, text)));
         }
-        let file = File::from(file);
-        // A folder on the way may have become a link to another by now.
-        let place = place_of(&file);
-        let mut text = String::new();
-        let read = file.take(LARGEST + 1).read_to_string(&mut text);
-        if read.map_err(unreadable)? as u64 > LARGEST {
-            return Err(WorkingFolderError::TooLarge { path });
-        }
-        Ok(Some(Self {
-            digest: ContentDigest::of(text.as_bytes()),
-            path: place.unwrap_or(path),
-            text,
-        }))
+        Err(unreadable(path, Errno::BUSY.into()))
     }
 
     /// What a file of that text would be.
@@ -252,6 +244,33 @@ fn not_used(found: &Candidate, approvals: &Approvals) -> String {
         path.display(),
         path.display()
     )
+}
+
+fn unreadable(path: &Path, error: std::io::Error) -> WorkingFolderError {
+    WorkingFolderError::Unreadable {
+        path: path.to_path_buf(),
+        error,
+    }
+}
+
+/// A regular file; `None` if there is none.
+fn open_plain(path: &Path) -> Result<Option<File>, WorkingFolderError> {
+    let not_a_file = || WorkingFolderError::NotAFile {
+        path: path.to_path_buf(),
+    };
+    // Without waiting: a pipe of that name would have no end.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Err(Errno::NOENT) => return Ok(None),
+        Err(Errno::LOOP) => return Err(not_a_file()),
+        opened => opened.map_err(|errno| unreadable(path, errno.into()))?,
+    };
+    let stat = rustix::fs::fstat(&file).map_err(|errno| unreadable(path, errno.into()))?;
+    if FileType::from_raw_mode(stat.st_mode).is_file() {
+        Ok(Some(File::from(file)))
+    } else {
+        Err(not_a_file())
+    }
 }
 
 #[cfg(test)]

@@ -355,7 +355,7 @@ impl Watch {
         wanted.flat_map(|(calls, _)| calls)
     }
 
-    /// The flags of an `open` that is to be seen.
+    /// The flags of an `open` that is to be seen, any of them.
     fn open_flags(self) -> Option<i32> {
         match self.guarding {
             Guarding::Full => Some(libc::O_CREAT | libc::O_WRONLY | libc::O_RDWR | libc::O_TRUNC),
@@ -484,6 +484,17 @@ fn file_as_place(argument: u32) -> [Test; 2] {
     [as_place, any_kind]
 }
 
+/// An opening to read and write, which a shared mapping that can be written to
+/// takes: what is stored there takes no bits away that give rights to whoever
+/// runs the file. Programs seldom ask for it, but of what they make.
+fn for_mapping(argument: u32) -> Test {
+    Test::Masked {
+        argument,
+        mask: libc::O_ACCMODE.cast_unsigned(),
+        value: libc::O_RDWR.cast_unsigned(),
+    }
+}
+
 /// The filter that sends calls of the command to the init.
 pub(super) fn watched(watch: Watch) -> Filter {
     let mut rules: Vec<Rule> = open_calls()
@@ -541,7 +552,7 @@ fn open_rule(watch: Watch, call: libc::c_long, argument: u32) -> Option<Rule> {
     let rule =
         Rule::always(call, Action::Allow).when(&[Test::AnyBit { argument, bits }], Action::Notify);
     if watch.guarding != Guarding::Full {
-        return Some(rule);
+        return Some(rule.when(&[for_mapping(argument)], Action::Notify));
     }
     // Held as a place, a removed file is not freed: the account of storage has
     // to know that there are such.

@@ -83,11 +83,14 @@ fn start<'a>(plan: &'a Plan, handed: Handed<'a>) -> Result<Life<'a>, Failure> {
     // before this shows as the end of its channel.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .during(Step::ParentDeath)?;
-    let held = &plan.guard().survey().configurations;
     let Built {
         mut layers,
         configurations,
-    } = ground.build(plan.view(), plan.limits().watch.disk, held)?;
+        sources,
+    } = ground.build(plan)?;
+    if let Some(sources) = sources {
+        sources.hand_over(supervisor).during(Step::Channel)?;
+    }
     sys::join_fresh_session_keyring().during(Step::Keyring)?;
     let roots = Roots::open(plan.guard().roots()).during(Step::OpenPlace)?;
     give_up_rights(plan, supervisor, &layers)?;

@@ -5,6 +5,7 @@ mod broker;
 mod calls;
 mod child;
 mod copy_on_write;
+mod covers;
 mod desk;
 mod disk;
 mod failure;

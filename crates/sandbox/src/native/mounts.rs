@@ -14,9 +14,11 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 
 use super::broker::Configurations;
 use super::copy_on_write::{self, LaidLayers};
+use super::covers::Sources;
 use super::failure::{During, Failure};
 use super::late::GivenFiles;
 use super::scratch::Scratch;
+use crate::plan::Plan;
 use crate::view::{Base, Content, FileId, Gathered, Overlay, Place, Use, View};
 use crate::wire::{Order, Step};
 
@@ -40,6 +42,8 @@ pub(super) struct Built {
     pub(super) layers: LaidLayers,
     /// Configuration files that are read-only now, open for writing.
     pub(super) configurations: Configurations,
+    /// What covers are laid anew with, where there are any.
+    pub(super) sources: Option<Sources>,
 }
 
 /// The host's tree, read-only, and what was taken of it before.
@@ -117,25 +121,17 @@ impl<'a> Ground<'a> {
         })
     }
 
-    /// Builds the view and makes it the caller's root. No more than `limit`
-    /// bytes can be added to what is made for this run. The files of `held`
+    /// Builds the plan's view and makes it the caller's root. No more than its
+    /// limit can be added to what is made for this run. Configuration files
     /// become read-only, but what was opened of them before is returned.
-    pub(super) fn build(
-        self,
-        view: &View,
-        limit: Option<u64>,
-        held: &[PathBuf],
-    ) -> Result<Built, Failure> {
-        build(view, limit, held, self)
+    pub(super) fn build(self, plan: &Plan) -> Result<Built, Failure> {
+        let held = &plan.guard().survey().configurations;
+        build(plan, held, self)
     }
 }
 
-fn build(
-    view: &View,
-    limit: Option<u64>,
-    held: &[PathBuf],
-    mut ground: Ground<'_>,
-) -> Result<Built, Failure> {
+fn build(plan: &Plan, held: &[PathBuf], mut ground: Ground<'_>) -> Result<Built, Failure> {
+    let view = plan.view();
     sys::set_umask(0);
     let scratch = Scratch::mount(std::mem::take(&mut ground.files))?;
     let root = match &view.base {
@@ -171,7 +167,8 @@ fn build(
     for tree in hidden {
         sys::set_attributes_of_one(tree.as_fd(), MountFlags::INERT).during(Step::RestrictMount)?;
     }
-    if let Some(limit) = limit {
+    let sources = scratch.sources(plan.covers())?;
+    if let Some(limit) = plan.limits().watch.disk {
         scratch.limit(limit)?;
     }
     if matches!(view.base, Base::Only(_)) {
@@ -180,6 +177,7 @@ fn build(
     Ok(Built {
         layers,
         configurations,
+        sources,
     })
 }
 

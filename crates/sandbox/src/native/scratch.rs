@@ -8,12 +8,17 @@ use std::path::{Path, PathBuf};
 use ringfence_sys::{self as sys, Errno, MountFlags};
 use rustix::fs::{AtFlags, Mode, OFlags};
 
+use super::covers::Sources;
 use super::disk::most_names;
 use super::failure::{During, Failure};
 use super::late::GivenFiles;
 use super::mounts::open_folder;
-use crate::view::{OwnContent, OwnFile};
+use crate::view::{Cover, OwnContent, OwnFile, Shows};
 use crate::wire::Step;
+
+/// What hidden places show.
+pub(super) const EMPTY_FOLDER: &str = "empty";
+pub(super) const UNREADABLE_FILE: &str = "unreadable";
 
 /// One tmpfs that everything made for this run lives on, so that it has one
 /// size. It is mounted below `/dev`, where the real device folder covers it.
@@ -79,15 +84,16 @@ impl Scratch {
     /// An empty, sealed folder as a mount of its own.
     pub(super) fn empty_folder(&self) -> Result<OwnedFd, Failure> {
         copy_of(&self.empty_folder, || {
-            self.make_folder("empty", 0o555)?;
-            self.seal_in_place("empty")
+            self.make_folder(EMPTY_FOLDER, 0o555)?;
+            self.seal_in_place(EMPTY_FOLDER)
         })
     }
 
     /// An empty file that nobody may read, as a mount of its own.
     pub(super) fn unreadable_file(&self) -> Result<OwnedFd, Failure> {
         copy_of(&self.unreadable_file, || {
-            self.seal_in_place(&self.new_file(b"", 0)?)
+            self.write(Path::new(UNREADABLE_FILE), 0, b"")?;
+            self.seal_in_place(UNREADABLE_FILE)
         })
     }
 
@@ -116,6 +122,33 @@ impl Scratch {
     pub(super) fn late(&self, number: usize) -> Result<OwnedFd, Failure> {
         let name = self.files.name(number, |given| self.copy(given))?;
         self.seal(name)
+    }
+
+    /// What is needed to lay covers anew: the root, the namespace that it is
+    /// mounted in, and of each late file its number, its name, and itself to be
+    /// written to.
+    pub(super) fn sources(&self, covers: &[Cover]) -> Result<Option<Sources>, Failure> {
+        if covers.is_empty() {
+            return Ok(None);
+        }
+        self.empty_folder()?;
+        self.unreadable_file()?;
+        let masked = covers.iter().filter_map(|cover| match &cover.shows {
+            Shows::Masked { number, .. } => Some(self.source(*number)),
+            Shows::Nothing => None,
+        });
+        Ok(Some(Sources {
+            namespace: sys::MountNamespace::own().during(Step::Scratch)?,
+            root: rustix::io::fcntl_dupfd_cloexec(&self.root, 3).during(Step::Scratch)?,
+            masked: masked.collect::<Result<_, _>>()?,
+        }))
+    }
+
+    fn source(&self, number: usize) -> Result<(usize, String, OwnedFd), Failure> {
+        let name = self.files.name(number, |given| self.copy(given))?;
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.root, name, flags, Mode::empty());
+        Ok((number, name.to_owned(), file.during(Step::Scratch)?))
     }
 
     fn link(&self, number: usize, path: &Path) -> Result<(), Failure> {

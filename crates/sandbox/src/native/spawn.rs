@@ -16,6 +16,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::process::Signal;
 
 pub use self::error::SpawnError;
+use super::covers::Covers;
 use super::given::{hand_over_pipes, mapped_trees};
 use super::init::{self, Handed};
 use super::landlock;
@@ -30,6 +31,7 @@ use crate::network::{Callers, Inlets};
 use crate::observation::Observed;
 use crate::plan::{Layer, LayerState, NetworkPlan, Plan};
 use crate::trust::Trust;
+use crate::view::Cover;
 use crate::wire::{Event, Order};
 
 /// Mounts that are handed in with one message.
@@ -54,6 +56,8 @@ pub struct Running {
     is_over: Cell<bool>,
     /// What was written to private copy-on-write layers, once all is over.
     dropped: RefCell<Vec<(usize, OwnedFd)>>,
+    /// What covers are laid anew with, where the plan has any.
+    covers: Option<Covers>,
     /// Goes last, with the group that holds the limits.
     limits: Arc<LimitPlan>,
 }
@@ -169,6 +173,7 @@ fn start(
         has_begun: Cell::new(false),
         is_over: Cell::new(false),
         dropped: RefCell::default(),
+        covers: None,
         limits: Arc::clone(plan.limits()),
     };
     // Lives until the sandbox has started, so that the processes behind the
@@ -343,7 +348,15 @@ impl Running {
     }
 
     fn await_start(&mut self) -> Result<(), SpawnError> {
-        let (event, mut descriptors) = self.next_of_start()?;
+        let (event, mut descriptors) = loop {
+            match self.next_of_start()? {
+                (Event::Covers(named), descriptors) => {
+                    let covers = Covers::take(self.covers.take(), named, descriptors);
+                    self.covers = Some(covers.map_err(SpawnError::HandIn)?);
+                }
+                other => break other,
+            }
+        };
         match event {
             Event::Starting => {}
             Event::Started => self.has_begun.set(true),
@@ -434,6 +447,21 @@ impl Running {
     /// that code inside made the content of. They are gone when these are closed.
     pub fn take_dropped(&self) -> Vec<(usize, OwnedFd)> {
         self.dropped.take()
+    }
+
+    /// Lays these covers of the plan on what is at their paths now, where they do
+    /// not lie there any more.
+    pub fn cover(&self, covers: &[&Cover]) -> Result<(), Errno> {
+        self.covers.as_ref().ok_or(Errno::BADF)?.lay(covers)
+    }
+
+    /// Has the masked file of this number show these bytes. For a moment it may be
+    /// seen half written.
+    pub fn show(&self, number: usize, bytes: &[u8]) -> Result<(), Errno> {
+        self.covers
+            .as_ref()
+            .ok_or(Errno::BADF)?
+            .write(number, bytes)
     }
 
     /// Whether the init is at hand: until its process is the command, it waits

@@ -7,6 +7,7 @@ use ringfence_policy::{Policy, Resolved};
 
 use super::alias::{self, Alias};
 use super::copy_on_write::{self, LayerGrants};
+use super::covers;
 use super::error::PlanError;
 use super::files::{self, Files, Missing};
 use super::ids::Ids;
@@ -20,7 +21,7 @@ use crate::judge::Judge;
 use crate::mount_table::MountTable;
 use crate::survey::UserGit;
 use crate::trust::TrustPlan;
-use crate::view::View;
+use crate::view::{Cover, View};
 
 /// What it is made from.
 pub(super) struct DrawingRequest<'a> {
@@ -47,6 +48,8 @@ pub(super) struct Drawing {
     pub(super) guard: Guard,
     pub(super) view: View,
     pub(super) late: LateFiles,
+    /// What is to be laid anew when the host replaces what it lies on.
+    pub(super) covers: Vec<Cover>,
     /// Where something is that was made for the sandbox.
     pub(super) made: Vec<PathBuf>,
     pub(super) layers: Vec<LayerGrants>,
@@ -92,6 +95,7 @@ impl Drawing {
         overlays.extend(layers);
         let view = layout::view(&files, ids, host, mounts, overlays)?;
         Ok(Self {
+            covers: covers::covers(&files, &view, &late),
             files,
             guard,
             view,

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use ringfence_policy::{
-    Filesystem, LayerKind, PathPatterns, PathRule, ProtectedName, ReadScope, Sourced,
+    Filesystem, GuardMode, LayerKind, PathPatterns, PathRule, ProtectedName, ReadScope, Sourced,
 };
 
 use super::entries;
@@ -543,6 +543,8 @@ impl Files {
         };
         Guard::new(self.roots.clone(), names, self.untouchable(), &patterns)
             .map(|guard| guard.with_git(git))
+            // Otherwise they are seen when they are opened.
+            .map(|guard| guard.seeking_rights(rules.guard.value == GuardMode::Sweep))
             .map_err(|error| PlanError::Pattern {
                 pattern: patterns.join(", "),
                 error,

@@ -15,6 +15,7 @@ use super::repository::looks_like_one;
 use super::{DEEPEST, MOST_DIRECTORIES, MOST_ENTRIES, MOST_FROZEN, Survey};
 use crate::git::Named;
 use crate::guard::{Guard, is_dependency};
+use crate::rights::gives_rights_at;
 use crate::view::FileId;
 use crate::within::is_within;
 
@@ -128,6 +129,10 @@ impl<'a> Surveyor<'a> {
         for sequel in sequels {
             self.deeper(directory, &place, entry, &sequel);
         }
+        if entry.kind == FileType::RegularFile && self.guard.seeks_rights() {
+            self.plain_file(directory, place, entry);
+            return;
+        }
         if entry.kind != FileType::Directory {
             return;
         }
@@ -145,6 +150,15 @@ impl<'a> Surveyor<'a> {
                 let id = FileId::of_stat(&status);
                 self.found.directories.insert(place, id);
             }
+        }
+    }
+
+    /// A file without a protected name. One that gives rights could be changed
+    /// by a mapping, unless it is read-only.
+    fn plain_file(&mut self, directory: &Looked, place: PathBuf, entry: &Entry) {
+        let status = rustix::fs::statat(directory, &entry.name, AtFlags::SYMLINK_NOFOLLOW);
+        if status.is_ok_and(|status| gives_rights_at(&place, &status)) {
+            self.freeze(place);
         }
     }
 

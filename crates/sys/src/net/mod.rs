@@ -7,7 +7,6 @@
 
 mod datagram;
 mod interfaces;
-mod namespace;
 mod netlink;
 mod nftables;
 mod routes;
@@ -15,7 +14,6 @@ mod sockets;
 
 pub use datagram::{Datagram, datagram_socket, receive_datagram, send_datagram};
 pub use interfaces::own_addresses;
-pub use namespace::NetworkNamespace;
 pub use nftables::intercept_tcp;
 pub use routes::bring_anyip_up;
 pub use sockets::{

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/shm.h>
@@ -662,6 +663,37 @@ static int mknod_mode(char **args)
 	return syscall(SYS_mknodat, AT_FDCWD, args[0], number(args[1]), 0) < 0 ? -1 : 0;
 }
 
+/* map NAME HOW: writes to the file through a shared mapping, for which nobody
+ * takes bits away; opened plainly, by the old call, as if it were to be made, or
+ * anew by the link of a descriptor */
+static int map_file(char **args)
+{
+	char link[64];
+	int place, fd = -1;
+
+	if (!strcmp(args[1], "plain")) {
+		fd = syscall(SYS_openat, AT_FDCWD, args[0], O_RDWR, 0);
+#ifdef SYS_open
+	} else if (!strcmp(args[1], "old")) {
+		fd = syscall(SYS_open, args[0], O_RDWR, 0);
+#endif
+	} else if (!strcmp(args[1], "made")) {
+		fd = syscall(SYS_openat, AT_FDCWD, args[0], O_RDWR | O_CREAT, 0644);
+	} else {
+		place = must(open(args[0], O_RDONLY), "open");
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", place);
+		fd = open(link, O_RDWR);
+	}
+	if (fd < 0)
+		return -1;
+	char *bytes = mmap(NULL, 4, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (bytes == MAP_FAILED)
+		cannot_try("mmap");
+	memcpy(bytes, "evil", 4);
+	return msync(bytes, 4, MS_SYNC);
+}
+
 static _Atomic uint64_t racing_name;
 static _Atomic int racing = 1;
 static _Atomic unsigned flips;
@@ -754,7 +786,7 @@ static const struct {
 	{ "truncate", cut, 1 }, { "fchmod", chmod_open, 2 },
 	{ "fchmodat", chmod_path, 2 }, { "fchmodat2", chmod_new_way, 2 },
 	{ "mkdir", mkdir_mode, 2 }, { "mknod", mknod_mode, 2 }, { "race", race, 2 },
-	{ "daemon", become_daemon, 2 },
+	{ "map", map_file, 2 }, { "daemon", become_daemon, 2 },
 };
 
 int main(int count, char **words)

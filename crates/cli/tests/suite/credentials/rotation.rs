@@ -1,6 +1,7 @@
 //! Where a secret comes from, and that a new one is used for the next request.
 
 use ringfence_testkit::wait_until;
+use serde_json::json;
 
 use super::{Bound, HOST, SECRET};
 
@@ -68,6 +69,60 @@ fn a_key_of_a_file_in_json() {
     rotated(&bound, &source, "requests", || {
         bound.policies.write("tokens.json", &json(SECOND));
     });
+}
+
+/// As tools refresh a token: a new file is renamed onto the old one.
+#[test]
+fn a_masked_file_that_is_replaced() {
+    let bound = Bound::new();
+    let home = bound.policies.join("home");
+    std::fs::create_dir_all(home.join(".config/my-tool")).unwrap();
+    for name in ["home/.config/my-tool/auth", "auth"] {
+        let content = |user: &str, token: &str| format!("user={user}\ntoken={token}\n");
+        let file = bound.policies.write(name, &content("old", SECRET));
+        let settings = json!({
+            "network": {"allowedDomains": [HOST], "deniedDomains": [], "tlsTerminate": {}},
+            "filesystem": {"denyRead": [], "allowWrite": ["."], "denyWrite": []},
+            "credentials": {"files": [
+                {"path": file, "mode": "mask", "extract": "token=(\\S+)", "injectHosts": [HOST]},
+            ]},
+        });
+        let settings = bound.policies.write("settings.json", &settings.to_string());
+        let folder = &bound.host.online.arena.folder;
+        let _ = std::fs::remove_file(folder.join("asked"));
+        bound.net().forget();
+        let ask = format!(
+            "curl -sSf -o /dev/null -H \"Authorization: Bearer $(sed -n s/token=//p {})\" https://{HOST}/",
+            file.display()
+        );
+        let script = format!(
+            "{ask}; touch asked; until grep -q user=new {0}; do sleep 0.01; done; {ask}; cat {0}",
+            file.display()
+        );
+        let words = [
+            "run",
+            "--settings",
+            &settings.display().to_string(),
+            "--",
+            "sh",
+            "-c",
+            &script,
+        ]
+        .map(str::to_owned);
+        let program = bound.host.online.ringfence().args(words);
+        let run = program.env("HOME", &home).start();
+        assert!(wait_until(|| folder.has("asked")), "{:?}", run.finish());
+        assert!(bound.saw(HOST, &format!("authorization: Bearer {SECRET}")));
+        let new = bound.policies.write("new", &content("new", SECOND));
+        std::fs::rename(new, &file).expect("a new file");
+        let shown = run.finish().expect_code(0).stdout;
+        assert!(shown.starts_with("user=new\ntoken="), "{shown}");
+        assert!(
+            !shown.contains(SECRET) && !shown.contains(SECOND),
+            "{shown}"
+        );
+        assert!(bound.saw(HOST, &format!("authorization: Bearer {SECOND}")));
+    }
 }
 
 #[test]

@@ -24,6 +24,10 @@ struct Running {
 
 impl Running {
     fn new(speaker: &Speaker, first: &Value) -> Self {
+        Self::with(speaker, first, ASKING)
+    }
+
+    fn with(speaker: &Speaker, first: &Value, script: &str) -> Self {
         let online = Online::new();
         let folder = &online.arena.folder;
         online.outside("mkfifo channel").expect_code(0);
@@ -37,7 +41,7 @@ impl Running {
             .args(speaker.words())
             .args(["--control-fd", "7", "-s"])
             .args([file])
-            .args(["-c", ASKING])
+            .args(["-c", script])
             .folder(folder.path())
             .start();
         Self {
@@ -104,6 +108,44 @@ pub(super) fn change(speaker: &Speaker) {
     running.comes_to("200");
     let stderr = running.end();
     assert!(!stderr.contains("Invalid config"), "{stderr}");
+}
+
+/// Asks all the time, by several clients and on connections that are kept.
+const LOAD: &str = "for client in 1 2 3 4 5 6; do (while [ ! -e end ]; do \
+    curl -s -o /dev/null -o /dev/null -o /dev/null -w '%{http_code}\\n' --noproxy '*' \
+    http://web.example.org/ http://web.example.org/ http://api.example.org/ >> said; done) & done; \
+    readlink /proc/self/fd/* > behind; wait";
+
+#[test]
+fn g6_a_denial_holds_under_load() {
+    let hosts = ["web.example.org", "api.example.org"];
+    let mut running = Running::with(&Speaker::Ours, &allowing(&hosts), LOAD);
+    let closed = settings();
+    // So many later answers are of requests that came after the line held.
+    let more = |running: &Running, wanted: &str| {
+        let before = running.said().len();
+        let came = || {
+            let said = running.said();
+            said[before..].iter().filter(|code| *code == wanted).count() >= 60
+        };
+        assert!(
+            wait_until(came),
+            "{wanted}: {:?}",
+            &running.said()[before..]
+        );
+    };
+    for _ in 0..4 {
+        more(&running, "200");
+        assert!(!running.online.net.connections().is_empty());
+        running.send(&closed.to_string());
+        more(&running, "403");
+        running.online.net.forget();
+        more(&running, "403");
+        assert_eq!(running.online.net.connections().len(), 0);
+        running.send(&allowing(&hosts).to_string());
+    }
+    more(&running, "200");
+    running.end();
 }
 
 #[test]

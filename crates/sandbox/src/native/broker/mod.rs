@@ -27,6 +27,7 @@ mod programs;
 mod quick;
 mod replace;
 mod repository;
+mod rights;
 mod roots;
 mod seen;
 mod socket;

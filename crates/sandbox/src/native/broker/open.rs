@@ -67,7 +67,7 @@ impl Broker<'_> {
             other => other?,
         };
         if path.as_encoded_bytes().ends_with(b"/") {
-            return Err(Errno::ISDIR);
+            return Err(not_a_file(&lead, flags));
         }
         let follows =
             !flags.contains(OFlags::NOFOLLOW) && !flags.contains(OFlags::CREATE | OFlags::EXCL);
@@ -136,6 +136,7 @@ impl Broker<'_> {
             _ => {
                 self.disk.admit_writing(how.flags)?;
                 let file = open_at_once(spot, how)?;
+                self.refuse_mapping(&file, how.flags)?;
                 self.disk.opened(&file, Some(&status), Name::Given)?;
                 descriptor(file, how)
             }
@@ -184,6 +185,7 @@ impl Broker<'_> {
         let link = format!("/proc/self/fd/{}", place.as_raw_fd());
         let flags = how.existing() - OFlags::NOFOLLOW;
         let file = rustix::fs::open(link, flags, Mode::empty())?;
+        self.refuse_mapping(&file, how.flags)?;
         self.disk.opened(&file, Some(&status), Name::Given)?;
         descriptor(file, how)
     }
@@ -239,6 +241,20 @@ fn held(caller: &Caller<'_>, number: i32, how: How) -> Outcome {
         return Err(Errno::ACCESS);
     }
     descriptor(file, how)
+}
+
+/// Why what a path with a slash at its end names is not opened for writing.
+fn not_a_file(lead: &Lead, flags: OFlags) -> Errno {
+    let Lead::Spot(spot) = lead else {
+        return Errno::NOTDIR;
+    };
+    let status = rustix::fs::statat(&spot.folder, &spot.name, AtFlags::empty());
+    match status.map(|status| FileType::from_raw_mode(status.st_mode)) {
+        _ if flags.contains(OFlags::CREATE) => Errno::ISDIR,
+        Ok(FileType::Directory) => Errno::ISDIR,
+        Ok(_) => Errno::NOTDIR,
+        Err(errno) => errno,
+    }
 }
 
 /// Opens a file that is there, without ever waiting for it.

@@ -130,27 +130,39 @@ impl Broker<'_> {
         mode: u64,
     ) -> Result<Option<Done>, Errno> {
         let flags = OFlags::from_bits_retain(as_descriptor(flags).cast_unsigned());
-        if !flags.contains(OFlags::CREATE) || flags.intersects(OFlags::PATH | OFlags::TMPFILE) {
+        if flags.intersects(OFlags::PATH | OFlags::TMPFILE) {
             return Ok(None);
         }
         let Some(target) = self.target(caller, at)? else {
             return Ok(None);
         };
+        if !flags.contains(OFlags::CREATE) {
+            return self.open_there(&target, flags);
+        }
         sys::set_umask(self.umask_of(caller)?);
         let (directory, name) = (&target.directory, &target.name);
         let with = OFlags::EXCL | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(u32::try_from(mode & 0o1777).unwrap_or(0));
         let opened = match rustix::fs::openat(directory, name, flags | with, mode) {
             Err(Errno::EXIST) if !flags.contains(OFlags::EXCL) => {
-                match open_plain(&target, flags)? {
-                    Some(file) => Ok(file),
-                    None => return Ok(None),
-                }
+                return self.open_there(&target, flags);
             }
             other => other,
         };
         let file =
             opened.inspect_err(|errno| self.note_read_only(Operation::Create, &target, *errno))?;
+        let close_on_exec = flags.contains(OFlags::CLOEXEC);
+        Ok(Some(Done::Now(Answer::Descriptor(file, close_on_exec))))
+    }
+
+    /// A plain file that is there, and `None` for anything else.
+    fn open_there(&mut self, target: &Target, flags: OFlags) -> Result<Option<Done>, Errno> {
+        let opened = open_plain(target, flags)
+            .inspect_err(|errno| self.note_read_only(Operation::Write, target, *errno))?;
+        let Some(file) = opened else {
+            return Ok(None);
+        };
+        self.refuse_mapping(&file, flags)?;
         let close_on_exec = flags.contains(OFlags::CLOEXEC);
         Ok(Some(Done::Now(Answer::Descriptor(file, close_on_exec))))
     }

@@ -1,8 +1,9 @@
-//! Working in a network namespace without living there.
+//! Working in namespaces of others without living there.
 
 use std::ffi::{c_int, c_void};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+use rustix::fs::{CWD, Mode, OFlags};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::process::{child_of, exit_now, reap};
@@ -17,17 +18,35 @@ const NS_GET_USERNS: libc::Ioctl = 0xb701;
 
 /// A network namespace in a user namespace that the calling process made.
 #[derive(Debug)]
-pub struct NetworkNamespace {
-    network: OwnedFd,
-    user: OwnedFd,
-}
+pub struct NetworkNamespace(Namespace);
 
 impl NetworkNamespace {
     /// The one that a socket belongs to.
     pub fn of(socket: BorrowedFd<'_>) -> Result<Self> {
         let network = related(socket, SIOCGSKNS)?;
-        let user = related(network.as_fd(), NS_GET_USERNS)?;
-        Ok(Self { network, user })
+        Namespace::new(network, LinkNameSpaceType::Network).map(Self)
+    }
+
+    /// Runs `body` there, as [`MountNamespace::visit`] does.
+    pub fn visit<T, F: FnOnce() -> T>(&self, body: F) -> Result<T> {
+        self.0.visit(body)
+    }
+}
+
+/// A mount namespace in a user namespace that the calling process made.
+#[derive(Debug)]
+pub struct MountNamespace(Namespace);
+
+impl MountNamespace {
+    /// The calling process's own, for somebody else to visit.
+    pub fn own() -> Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        rustix::fs::openat(CWD, "/proc/self/ns/mnt", flags, Mode::empty())
+    }
+
+    /// The one behind such a descriptor.
+    pub fn of(namespace: OwnedFd) -> Result<Self> {
+        Namespace::new(namespace, LinkNameSpaceType::Mount).map(Self)
     }
 
     /// Runs `body` there, with every right that there is in its user namespace
@@ -38,6 +57,25 @@ impl NetworkNamespace {
     /// `Err` means that `body` was not run to its end; if there was no process
     /// to be had for it, it was not begun.
     pub fn visit<T, F: FnOnce() -> T>(&self, body: F) -> Result<T> {
+        self.0.visit(body)
+    }
+}
+
+/// A namespace of some kind, and the user namespace that it belongs to.
+#[derive(Debug)]
+struct Namespace {
+    itself: OwnedFd,
+    kind: LinkNameSpaceType,
+    user: OwnedFd,
+}
+
+impl Namespace {
+    fn new(itself: OwnedFd, kind: LinkNameSpaceType) -> Result<Self> {
+        let user = related(itself.as_fd(), NS_GET_USERNS)?;
+        Ok(Self { itself, kind, user })
+    }
+
+    fn visit<T, F: FnOnce() -> T>(&self, body: F) -> Result<T> {
         let mut visit = Visit {
             to: self,
             body: Some(body),
@@ -72,7 +110,7 @@ impl NetworkNamespace {
 
 /// What the visiting process sees of us.
 struct Visit<'a, T, F> {
-    to: &'a NetworkNamespace,
+    to: &'a Namespace,
     body: Option<F>,
     outcome: Result<T>,
 }
@@ -81,11 +119,9 @@ extern "C" fn enter<T, F: FnOnce() -> T>(visit: *mut c_void) -> c_int {
     // SAFETY: the caller above passes its `visit`, and stands still until this
     // process ends.
     let visit = unsafe { &mut *visit.cast::<Visit<'_, T, F>>() };
-    let NetworkNamespace { network, user } = visit.to;
-    let moved =
-        move_into_link_name_space(user.as_fd(), Some(LinkNameSpaceType::User)).and_then(|()| {
-            move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))
-        });
+    let Namespace { itself, kind, user } = visit.to;
+    let moved = move_into_link_name_space(user.as_fd(), Some(LinkNameSpaceType::User))
+        .and_then(|()| move_into_link_name_space(itself.as_fd(), Some(*kind)));
     if let Some(body) = visit.body.take() {
         visit.outcome = moved.map(|()| body());
     }

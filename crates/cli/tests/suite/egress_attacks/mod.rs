@@ -9,6 +9,7 @@ mod crowds;
 mod differential;
 mod framings;
 mod hellos;
+mod hoards;
 mod inherited;
 mod names;
 mod records;

@@ -10,7 +10,7 @@ use std::ops::{Deref, DerefMut};
 
 /// A copy gains up to about this size.
 const LARGE: usize = 512 * 1024;
-const SMALL: usize = 16 * 1024;
+const SMALL: usize = 8 * 1024;
 /// Large buffers in use at once.
 const MOST_LARGE: usize = 8;
 /// Large buffers kept for later.

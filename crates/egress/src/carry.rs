@@ -8,7 +8,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 use ringfence_audit::{CloseReason, Protocol};
 use ringfence_policy::Target;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -23,6 +23,7 @@ use crate::http::fields::Persistence;
 use crate::http::peer::Peer;
 use crate::http::pinned::{self, Early};
 use crate::http::{self, forward::open_failed};
+use crate::inbox::Inbox;
 use crate::intercept;
 use crate::limits::Limits;
 use crate::refusal::Form;
@@ -46,8 +47,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Opens the way to where `attempt` leads and carries the connection, or tells
 /// the client in its own language why not. `early` was already read.
-pub(crate) async fn carry(client: TcpStream, early: BytesMut, attempt: Attempt, exit: Rc<Exit>) {
-    let mut client = Peer::new(client, early);
+pub(crate) async fn carry(client: TcpStream, early: Inbox, attempt: Attempt, exit: Rc<Exit>) {
+    let mut client = Peer::client(client, early, exit.memory());
     client.take_what_is_there();
     let inspected = exit.needs_inspection(&attempt);
     if inspected || attempt.port == WEB || exit.guards_host(&attempt) {
@@ -168,7 +169,7 @@ async fn language_of(client: &mut Peer) -> Protocol {
 /// Carries a connection that was admitted and opened.
 pub(crate) async fn tunnel(
     client: TcpStream,
-    early: BytesMut,
+    early: Inbox,
     attempt: Attempt,
     upstream: Upstream,
     exit: Rc<Exit>,
@@ -185,7 +186,7 @@ pub(crate) async fn tunnel(
     let guarded = [Protocol::Http, Protocol::Tls].map(|spoken| exit.guards(&attempt, spoken));
     let mut opening = Opening {
         guarded,
-        client: Peer::new(client, early),
+        client: Peer::client(client, early, exit.memory()),
         attempt,
         upstream,
         watch,
@@ -457,14 +458,9 @@ impl Opening {
             let early = Early { bytes, sent };
             pinned::serve(client.stream, early, attempt, upstream, exit).await;
         } else {
-            relay(
-                client.stream,
-                &client.inbox[sent..],
-                upstream,
-                watch,
-                exit.limits(),
-            )
-            .await;
+            let mut early = client.inbox;
+            early.advance(sent);
+            relay(client.stream, early, upstream, watch, exit.limits()).await;
         }
     }
 

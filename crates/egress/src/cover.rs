@@ -17,12 +17,16 @@ use tokio::net::tcp::ReadHalf;
 use crate::attempt::Attempt;
 use crate::buffers::Buffer;
 use crate::exit::Exit;
+use crate::inbox::ROOM;
 use crate::intercept::{Hider, Hiding, Looking};
 use crate::secrets::Forms;
 
 /// For a server to go on with what may be a secret. Whoever waits for what is
 /// held back may have to speak before it does.
 const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Read at once: as much as its reader has room for.
+const MOST: usize = ROOM;
 
 /// What covers them on one connection.
 pub(crate) struct Cover(Box<Hider>);
@@ -51,7 +55,8 @@ impl Cover {
         let mut has_ended = false;
         while out.len() == before && !has_ended {
             let mut buffer = Buffer::take();
-            match from.try_read(&mut buffer) {
+            let most = buffer.len().min(MOST);
+            match from.try_read(&mut buffer[..most]) {
                 Ok(0) => {
                     self.0.finish(out);
                     has_ended = true;

@@ -31,6 +31,7 @@ use crate::budget::Budget;
 use crate::dial::dial;
 use crate::intercept::{Interception, Keeper, Pools};
 use crate::limits::Limits;
+use crate::memory::Memory;
 use crate::names::{Named, Names, is_virtual};
 use crate::parent::{self, Kind, Login, ParentProxies, ParentProxy};
 use crate::questions::{Answer, Ask, Questions};
@@ -69,6 +70,7 @@ pub(crate) struct Exit {
     interception: Option<Interception>,
     pools: Pools,
     limits: Limits,
+    memory: Rc<Memory>,
     questions: Option<Questions>,
     /// What single connections were let out for.
     granted: RefCell<HashMap<ConnectionId, Sourced<AllowRule>>>,
@@ -157,6 +159,7 @@ impl Exit {
             interception: settings.interception,
             pools: Pools::default(),
             limits: settings.limits,
+            memory: Memory::new(),
             questions: settings.ask.map(Questions::new),
             granted: RefCell::default(),
         }
@@ -164,6 +167,11 @@ impl Exit {
 
     pub(crate) fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// What its connections may hold.
+    pub(crate) fn memory(&self) -> &Rc<Memory> {
+        &self.memory
     }
 
     /// What clients of the proxies must show, if anything.

@@ -12,6 +12,7 @@ mod authority;
 mod body;
 mod error;
 mod fields;
+mod flight;
 mod host;
 mod keeper;
 mod lingering;

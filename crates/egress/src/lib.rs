@@ -21,8 +21,10 @@ mod exit;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod http;
+mod inbox;
 mod intercept;
 mod limits;
+mod memory;
 mod names;
 mod parent;
 mod proxy;

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use bytes::BytesMut;
 use ringfence_audit::{ConnectionId, Process, Protocol, Via};
 use ringfence_policy::Target;
 use tokio::io::AsyncWriteExt;
@@ -15,6 +14,7 @@ use crate::exit::Exit;
 use crate::http::fields::Persistence;
 use crate::http::forward::{self, Served, open_failed};
 use crate::http::peer::Peer;
+use crate::inbox::Inbox;
 use crate::intercept::serve_plain;
 use crate::refusal::{self, Form};
 use crate::socks;
@@ -58,7 +58,7 @@ pub(crate) async fn serve(
         connection,
         process,
     };
-    let mut client = Peer::new(client, BytesMut::new());
+    let mut client = Peer::client(client, Inbox::default(), exit.memory());
     let first = tokio::time::timeout(exit.limits().head_time, client.fill()).await;
     if !matches!(first, Ok(Ok(1..))) {
         return;
@@ -90,7 +90,7 @@ async fn serve_http(client: Peer, caller: Caller, exit: Rc<Exit>) {
     }
 }
 
-async fn connect(mut client: TcpStream, early: BytesMut, attempt: Attempt, exit: Rc<Exit>) {
+async fn connect(mut client: TcpStream, early: Inbox, attempt: Attempt, exit: Rc<Exit>) {
     if exit.intercepts(&attempt) {
         // Where its requests go is opened when the first one was read.
         if client.write_all(CONNECTED).await.is_ok() {

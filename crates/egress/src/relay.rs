@@ -18,6 +18,7 @@ use tokio::sync::Notify;
 use crate::buffers::Buffer;
 use crate::cover::Cover;
 use crate::exit::{Tracked, Upstream};
+use crate::inbox::Inbox;
 use crate::limits::Limits;
 use crate::sentry::Sentry;
 
@@ -32,7 +33,7 @@ pub(crate) struct Watchers {
 /// longer allows it. `early` was already read from the client.
 pub(crate) async fn relay(
     mut client: TcpStream,
-    early: &[u8],
+    early: Inbox,
     upstream: Upstream,
     mut watch: Watchers,
     limits: &Limits,
@@ -62,7 +63,7 @@ pub(crate) async fn relay(
             cover: watch.down.take(),
             clock: &clock,
         };
-        let down = down.run(&[], |count| tracked.came_down(count));
+        let down = down.run(Inbox::default(), |count| tracked.came_down(count));
         let up = async {
             let ended = up.await;
             if matches!(ended, Err(Failed::Refused)) {
@@ -142,11 +143,12 @@ struct Pump<'a> {
 }
 
 impl Pump<'_> {
-    async fn run(mut self, early: &[u8], mut count: impl FnMut(u64)) -> Result<(), Failed> {
+    async fn run(mut self, early: Inbox, mut count: impl FnMut(u64)) -> Result<(), Failed> {
         if !early.is_empty() {
-            self.send(early).await?;
+            self.send(&early).await?;
             count(length(early.len()));
         }
+        drop(early);
         if let Some(cover) = self.cover.take() {
             return Box::pin(self.run_covered(cover, count)).await;
         }

@@ -21,6 +21,7 @@ use crate::attempt::Attempt;
 use crate::callers::{Callers, Register};
 use crate::dns::{Datagrams, Lookup, Lookups, NameServer, serve_datagrams};
 use crate::exit::{Exit, Settings};
+use crate::memory::Use;
 use crate::proxy;
 use crate::resolve::Resolver;
 use crate::transparent;
@@ -280,11 +281,12 @@ fn accept_from(listener: OwnedFd, world: &Rc<World>, kind: Kind) -> io::Result<(
                     let Ok(place) = Arc::clone(&world.room).acquire_owned().await else {
                         return;
                     };
+                    let room = world.exit.memory().take(Use::Connection).await;
                     let world = Rc::clone(&world);
                     tokio::task::spawn_local(async move {
                         let process = world.callers.process_at(peer).await;
                         attend(client, process, world, kind).await;
-                        drop(place);
+                        drop((place, room));
                     });
                 }
                 Err(_) => tokio::time::sleep(RESPITE).await,

@@ -4,7 +4,6 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bytes::BytesMut;
 use ringfence_audit::{ConnectionId, Decided, Protocol, Recorder, RunId, Verdict, Via};
 use ringfence_policy::{
     LayerKind, Origin, PathContext, Policy, Resolved, Target, read_yaml, resolve,
@@ -16,6 +15,7 @@ use tokio::task::LocalSet;
 use crate::attempt::Attempt;
 use crate::carry::carry;
 use crate::exit::{Exit, Settings};
+use crate::inbox::Inbox;
 use crate::proxy;
 use crate::resolve::Resolver;
 
@@ -119,7 +119,7 @@ impl Yard {
         let (client, inside) = pair().await;
         let attempt = self.attempt(host);
         let exit = Rc::clone(&self.exit);
-        tokio::task::spawn_local(carry(inside, BytesMut::new(), attempt, exit));
+        tokio::task::spawn_local(carry(inside, Inbox::default(), attempt, exit));
         client
     }
 
@@ -129,7 +129,7 @@ impl Yard {
         send(&mut client, bytes).await;
         let attempt = self.attempt(host);
         let exit = Rc::clone(&self.exit);
-        tokio::task::spawn_local(carry(inside, BytesMut::new(), attempt, exit));
+        tokio::task::spawn_local(carry(inside, Inbox::default(), attempt, exit));
         client
     }
 

@@ -7,7 +7,6 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use bytes::BytesMut;
 use ringfence_audit::{ConnectionId, Process, Protocol, Via};
 use ringfence_policy::Target;
 use tokio::net::TcpStream;
@@ -16,6 +15,7 @@ use crate::attempt::Attempt;
 use crate::carry::carry;
 use crate::dns::serve_stream;
 use crate::exit::Exit;
+use crate::inbox::Inbox;
 use crate::names::Named;
 use crate::relay::reset_on_close;
 use crate::service::World;
@@ -54,7 +54,7 @@ pub(crate) async fn serve(
     match meant(&world, destination) {
         Some(target) => {
             let attempt = Attempt { target, ..attempt };
-            carry(client, BytesMut::new(), attempt, Rc::clone(&world.exit)).await;
+            carry(client, Inbox::default(), attempt, Rc::clone(&world.exit)).await;
         }
         None => refuse_unknown(&client, &attempt, &world.exit),
     }

@@ -157,6 +157,7 @@ impl End {
             limits,
             limits_hit: self.hits.iter().map(hit_of).collect(),
             peak_memory_bytes: self.ended.peak_rss,
+            supervisor_peak_bytes: own_peak(),
         }
     }
 }
@@ -183,6 +184,17 @@ pub(crate) fn limit_of(held: &HeldLimit) -> LimitReport {
         unit: held.limit.unit().to_owned(),
         mechanism: held.mechanism.as_str().to_owned(),
     }
+}
+
+/// What the kernel says that this process had at most. The figure of `getrusage`
+/// would have that of the program before it, too.
+fn own_peak() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kibibytes << 10)
 }
 
 fn hit_of(hit: &LimitHit) -> LimitHitReport {

@@ -49,6 +49,10 @@ pub struct Report {
     pub limits_hit: Vec<LimitHitReport>,
     /// The largest resident size of any process inside, in bytes.
     pub peak_memory_bytes: u64,
+    /// The largest resident size of the supervisor itself, in bytes: the process that makes the
+    /// sandbox's connections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub supervisor_peak_bytes: Option<u64>,
 }
 
 /// What became of the home directory.

@@ -96,6 +96,8 @@ fn a_report_measures_time_and_memory() {
     assert!(report.duration_ms >= 300, "{} ms", report.duration_ms);
     let peak = report.peak_memory_bytes;
     assert!((50 << 20..1 << 30).contains(&peak), "{peak} bytes");
+    let own = report.supervisor_peak_bytes.expect("its own peak");
+    assert!((1 << 20..1 << 30).contains(&own), "{own} bytes");
 }
 
 #[test]
@@ -224,6 +226,7 @@ fn a_report_has_the_fields_of_its_schema() {
         "enforcement",
         "refusals",
         "peakMemoryBytes",
+        "supervisorPeakBytes",
     ] {
         assert!(report.get(name).is_some(), "no {name}");
     }

@@ -103,6 +103,47 @@ fn a_termination_asked_for_twice_is_carried_out() {
     running.finish().expect_code(137);
 }
 
+/// How many calls of a flood were served by now.
+fn served(folder: &Folder) -> u32 {
+    let bytes = std::fs::read(folder.join("counts")).expect("the counts");
+    let counts = bytes.chunks_exact(4);
+    counts
+        .map(|count| u32::from_ne_bytes(count.try_into().expect("four bytes")))
+        .sum()
+}
+
+/// A flood of slow calls gets these signals, one after the other.
+fn flooded(signals: &[&str]) {
+    // A turn of serving once had as many calls as this twice over.
+    const MOST: u32 = 64;
+    let folder = Folder::new();
+    folder.write("flood.py", include_str!("flood.py"));
+    let flags = ["run", "--", "/usr/bin/python3", "flood.py"];
+    let run = ringfence().args(flags).folder(folder.path()).start();
+    let is_up = wait_until(|| folder.has("told"));
+    assert!(is_up, "the flood did not start");
+    for (number, signal) in signals.iter().enumerate() {
+        let least = served(&folder) + 8;
+        let is_served = wait_until(|| served(&folder) >= least);
+        assert!(is_served, "nothing is served");
+        let before = served(&folder);
+        run.signal(signal);
+        let told = || folder.read("told").lines().nth(number).map(str::to_owned);
+        assert!(wait_until(|| told().is_some()), "{signal} is not told");
+        let after: u32 = told().expect("a line").parse().expect("a number");
+        let meanwhile = after - before;
+        assert!(meanwhile < MOST, "{meanwhile} calls came before {signal}");
+    }
+    run.signal("KILL");
+    run.finish().expect_code(137);
+}
+
+#[test]
+fn g9_a_signal_does_not_wait_for_a_flood_of_slow_calls() {
+    flooded(&["USR1", "TERM", "USR1", "USR1"]);
+    flooded(&["USR1", "INT", "USR1", "USR1"]);
+}
+
 #[test]
 fn a_stopped_command_goes_on_when_told_to() {
     let folder = Folder::new();

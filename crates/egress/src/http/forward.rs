@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use bytes::{Buf, BytesMut};
+use bytes::Buf;
 use ringfence_audit::CloseReason;
 use tokio::net::TcpStream;
 
@@ -24,6 +24,7 @@ use super::sharing::say_last;
 use crate::attempt::Attempt;
 use crate::closing::close_with;
 use crate::exit::{Exit, Hop, OpenError, Upstream};
+use crate::inbox::{Inbox, let_go_of_large};
 use crate::parent::Login;
 use crate::proxy::Caller;
 use crate::refusal;
@@ -43,7 +44,7 @@ pub(crate) enum Served {
     /// It asked for a tunnel, and has sent this after it.
     Tunnel {
         client: TcpStream,
-        early: BytesMut,
+        early: Inbox,
         attempt: Box<Attempt>,
     },
     /// Its next request, which is in the inbox, may get a secret.
@@ -71,13 +72,13 @@ struct Session {
 /// Serves the client until it is done or asks for a tunnel.
 pub(crate) async fn serve(
     client: TcpStream,
-    early: BytesMut,
+    early: Inbox,
     caller: Caller,
     exit: Rc<Exit>,
 ) -> Served {
     let kept = Rc::new(RefCell::new(Pool::default()));
     let mut session = Session {
-        client: Peer::new(client, early),
+        client: Peer::client(client, early, exit.memory()),
         exit: Rc::clone(&exit),
         orders: Orders::new(caller, Rc::clone(&exit)),
         pool: Rc::clone(&kept),
@@ -142,6 +143,7 @@ impl Session {
     }
 
     async fn next_request(&mut self, clock: &Clock) -> Result<usize, End> {
+        let_go_of_large(&mut self.orders.head);
         let time = self.exit.limits().head_time;
         let uninterrupted = std::future::pending();
         let next = next_head::request(&mut self.client, time, clock, uninterrupted).await;
@@ -223,7 +225,7 @@ impl Session {
             End::Answered(answer, CloseReason::Refused)
         })?;
         self.check(upstream.needs_inspection, plan, attempt)?;
-        self.current = Some(Open::new(upstream, attempt, generation));
+        self.current = Some(Open::new(upstream, attempt, generation, self.exit.memory()));
         Ok(())
     }
 
@@ -296,7 +298,7 @@ impl Session {
                 let upstream = Upstream::from(open);
                 relay(
                     client.stream,
-                    &client.inbox,
+                    client.inbox,
                     upstream,
                     Watchers {
                         up: sentry,

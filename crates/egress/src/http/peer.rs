@@ -4,8 +4,9 @@
 //! A connection that never sent anything holds no buffer.
 
 use std::io;
+use std::rc::Rc;
 
-use bytes::{Buf, BytesMut};
+use bytes::Buf;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
@@ -13,25 +14,45 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 use super::body::{BadChunk, Body};
 use crate::buffers::Buffer;
 use crate::cover::Cover;
+use crate::inbox::{Inbox, ROOM};
+use crate::memory::{Memory, Use};
 use crate::refusal::Refused;
 use crate::relay::Clock;
 use crate::sentry::Sentry;
 
-/// Room for a head and the beginning of its body.
-const ROOM: usize = 16 * 1024;
-
 /// A connection and its unread bytes.
 pub(crate) struct Peer {
     pub(crate) stream: TcpStream,
-    pub(crate) inbox: BytesMut,
+    pub(crate) inbox: Inbox,
+    side: Side,
+    memory: Rc<Memory>,
     /// What covers secrets in what comes over it, before anything reads it.
     cover: Option<Cover>,
+}
+
+/// Which end of an exchange it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Client,
+    Server,
+}
+
+impl Side {
+    /// What room for a large head is taken for.
+    fn room(self) -> Use {
+        match self {
+            Self::Client => Use::Head,
+            Self::Server => Use::Answer,
+        }
+    }
 }
 
 /// The reading half of a [`Peer`].
 pub(crate) struct Incoming<'a> {
     half: ReadHalf<'a>,
-    pub(crate) inbox: &'a mut BytesMut,
+    pub(crate) inbox: &'a mut Inbox,
+    side: Side,
+    memory: &'a Rc<Memory>,
     cover: &'a mut Option<Cover>,
 }
 
@@ -49,11 +70,22 @@ pub(crate) enum Broken {
 }
 
 impl Peer {
-    pub(crate) fn new(stream: TcpStream, inbox: BytesMut) -> Self {
+    /// A client of which `inbox` was read.
+    pub(crate) fn client(stream: TcpStream, inbox: Inbox, memory: &Rc<Memory>) -> Self {
         Self {
             stream,
             inbox,
+            side: Side::Client,
+            memory: Rc::clone(memory),
             cover: None,
+        }
+    }
+
+    /// A server that has said nothing yet.
+    pub(crate) fn server(stream: TcpStream, memory: &Rc<Memory>) -> Self {
+        Self {
+            side: Side::Server,
+            ..Self::client(stream, Inbox::default(), memory)
         }
     }
 
@@ -67,6 +99,8 @@ impl Peer {
         let incoming = Incoming {
             half,
             inbox: &mut self.inbox,
+            side: self.side,
+            memory: &self.memory,
             cover: &mut self.cover,
         };
         (incoming, to)
@@ -112,14 +146,14 @@ impl Peer {
 impl Incoming<'_> {
     /// Reads more into the inbox; 0 at the end of the connection.
     pub(crate) async fn fill(&mut self) -> io::Result<usize> {
-        if let Some(cover) = self.cover {
-            return cover.read(&mut self.half, self.inbox).await;
-        }
-        if self.inbox.capacity() == 0 {
+        if self.inbox.is_empty() && self.cover.is_none() {
             self.half.readable().await?;
         }
-        self.inbox.reserve(ROOM);
-        self.half.read_buf(self.inbox).await
+        self.inbox.make_room(self.memory, self.side.room()).await;
+        match self.cover {
+            Some(cover) => cover.read(&mut self.half, self.inbox).await,
+            None => self.half.read_buf(&mut **self.inbox).await,
+        }
     }
 
     /// Passes `body` on to its end. What was read beyond it stays in the inbox.
@@ -144,7 +178,7 @@ impl Incoming<'_> {
         while !body.is_done() {
             self.half.readable().await.map_err(|_| Broken::Source)?;
             let mut buffer = Buffer::take();
-            let most = body.body.most_to_read().min(buffer.len());
+            let most = self.most_to_read(&body.body).min(buffer.len());
             let read = match self.half.try_read(&mut buffer[..most]) {
                 Ok(0) if body.body.may_end_here() => return Ok(()),
                 Ok(0) => return Err(Broken::Source),
@@ -155,9 +189,26 @@ impl Incoming<'_> {
             clock.touch();
             let taken = body.take(&buffer[..read])?;
             send(to, &buffer[..taken], &passed).await?;
-            self.inbox.extend_from_slice(&buffer[taken..read]);
+            self.keep(&buffer[taken..read]);
         }
         Ok(())
+    }
+
+    /// What a client sends after a body is its next request, for which there
+    /// is room. What a server says after one is only counted as a surplus.
+    fn most_to_read(&self, body: &Body) -> usize {
+        match (self.side, body) {
+            (Side::Client, Body::Chunked(_)) => ROOM,
+            _ => body.most_to_read(),
+        }
+    }
+
+    fn keep(&mut self, rest: &[u8]) {
+        let most = match self.side {
+            Side::Client => rest.len(),
+            Side::Server => rest.len().min(1),
+        };
+        self.inbox.extend_from_slice(&rest[..most]);
     }
 
     async fn pass_inbox(

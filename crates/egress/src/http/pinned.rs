@@ -7,7 +7,6 @@
 
 use std::rc::Rc;
 
-use bytes::BytesMut;
 use ringfence_audit::{CloseReason, Protocol};
 use tokio::net::TcpStream;
 
@@ -24,13 +23,14 @@ use super::sharing::say_last;
 use crate::attempt::Attempt;
 use crate::closing::close_with;
 use crate::exit::{Exit, Tracked, Upstream};
+use crate::inbox::{Inbox, let_go_of_large};
 use crate::refusal::{self, Refused};
 use crate::relay::{Clock, Watchers, relay, reset_on_close};
 use crate::sentry::Sentry;
 
 /// What the client sent so far, and how much of it was passed on already.
 pub(crate) struct Early {
-    pub(crate) bytes: BytesMut,
+    pub(crate) bytes: Inbox,
     pub(crate) sent: usize,
 }
 
@@ -70,8 +70,8 @@ pub(crate) async fn serve(
         exit: Rc::clone(&exit),
     };
     let mut session = Session {
-        client: Peer::new(client, early.bytes),
-        server: Peer::new(upstream.stream, BytesMut::new()),
+        client: Peer::client(client, early.bytes, exit.memory()),
+        server: Peer::server(upstream.stream, exit.memory()),
         judge,
         sent: early.sent,
     };
@@ -100,7 +100,7 @@ pub(crate) async fn serve(
                 up: Sentry::after_switch(&exit, &judge.attempt),
                 down: None,
             };
-            relay(client.stream, &client.inbox, upstream, watch, exit.limits()).await;
+            relay(client.stream, client.inbox, upstream, watch, exit.limits()).await;
         }
         End::Closed => {}
         End::Early => {
@@ -171,6 +171,7 @@ impl Session {
     }
 
     async fn next_request(&mut self, clock: &Clock) -> Result<usize, End> {
+        let_go_of_large(&mut self.judge.head);
         let time = self.judge.exit.limits().head_time;
         let server = &self.server;
         // A server that closes or speaks unasked has ended the connection.

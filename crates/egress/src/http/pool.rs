@@ -2,15 +2,16 @@
 
 use std::cell::RefCell;
 use std::convert::Infallible;
+use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::BytesMut;
 use ringfence_audit::CloseReason;
 use ringfence_policy::Target;
 
 use super::peer::Peer;
 use crate::attempt::Attempt;
 use crate::exit::{Hop, Tracked, Upstream};
+use crate::memory::Memory;
 use crate::relay::reset_on_close;
 
 /// How many are kept for one client.
@@ -50,7 +51,12 @@ struct Kept {
 impl Open {
     /// The connection that was opened for `attempt` under the policy of
     /// `generation`, or an older one.
-    pub(crate) fn new(upstream: Upstream, attempt: &Attempt, generation: u64) -> Self {
+    pub(crate) fn new(
+        upstream: Upstream,
+        attempt: &Attempt,
+        generation: u64,
+        memory: &Rc<Memory>,
+    ) -> Self {
         let cover = match &upstream.hop {
             Hop::Forward { login: Some(login) } => Some(login.cover()),
             _ => None,
@@ -61,7 +67,7 @@ impl Open {
                 port: attempt.port,
                 generation,
             },
-            peer: Peer::new(upstream.stream, BytesMut::new()).covered(cover),
+            peer: Peer::server(upstream.stream, memory).covered(cover),
             hop: upstream.hop,
             needs_inspection: upstream.needs_inspection,
             tracked: upstream.tracked,

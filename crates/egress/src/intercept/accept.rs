@@ -14,7 +14,7 @@ use super::wire::Wire;
 use super::{Intercepted, Interception};
 
 /// Plaintext that waits to be sent.
-const SEND_ROOM: usize = 256 * 1024;
+const SEND_ROOM: usize = 32 * 1024;
 
 /// A client that we are the server of.
 pub(super) struct Accepted {

@@ -12,7 +12,7 @@ use super::body::RequestBody;
 type Http1 = http1::SendRequest<RequestBody>;
 type Http2 = http2::SendRequest<RequestBody>;
 
-/// Connections for one request at a time that are kept without use.
+/// Connections for one request at a time that are kept without use, of one host.
 const MOST_KEPT: usize = 64;
 /// Connections for many requests, and how many requests each has before there
 /// is another one. Servers rarely allow fewer than a hundred.
@@ -127,6 +127,19 @@ impl Host {
         let lease = new.lease();
         self.shared.borrow_mut().push(new);
         lease
+    }
+
+    /// How many connections are kept that nobody uses.
+    pub(super) fn unused(&self) -> usize {
+        let shared = self.shared.borrow();
+        let shared = shared.iter().filter(|one| one.requests() == 0).count();
+        self.kept.borrow().len() + shared
+    }
+
+    /// Lets go of all of them.
+    pub(super) fn forget_unused(&self) {
+        self.kept.borrow_mut().clear();
+        self.shared.borrow_mut().retain(|one| one.requests() > 0);
     }
 
     /// Lets go of what was not used since the last call.

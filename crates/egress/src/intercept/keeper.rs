@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_policy::Target;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 
 use crate::attempt::Attempt;
 use crate::secret::{Credentials, Placeholder, Secret, SecretError, Vault};
@@ -18,8 +18,6 @@ use crate::secrets::{Find, Forms, Hidden, REDACTED};
 const READING_TIME: Duration = Duration::from_secs(30);
 /// Secrets that are read at once.
 const MOST_READERS: usize = 16;
-/// Bodies that are held in memory at once.
-const MOST_BODIES: usize = 32;
 /// A shorter secret could not be told from ordinary text, and so not be hidden
 /// in what comes back.
 const SHORTEST: usize = 8;
@@ -43,7 +41,6 @@ pub(crate) struct Keeper {
     vault: Arc<dyn Vault>,
     placeholders: Vec<Placeholder>,
     readers: Arc<Semaphore>,
-    bodies: Arc<Semaphore>,
     gone: RefCell<Gone>,
 }
 
@@ -66,7 +63,6 @@ impl Keeper {
             vault: credentials.vault,
             placeholders: credentials.placeholders,
             readers: Arc::new(Semaphore::new(MOST_READERS)),
-            bodies: Arc::new(Semaphore::new(MOST_BODIES)),
             gone: RefCell::default(),
         }
     }
@@ -107,12 +103,6 @@ impl Keeper {
             vault.secret(&service)
         });
         reading.await.unwrap_or_else(|_| Err(ended()))
-    }
-
-    /// Waits for room to hold one more body in memory, for as long as what is
-    /// returned is held.
-    pub(crate) async fn room_for_body(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.bodies).acquire_owned().await.ok()
     }
 
     /// Whether a value can be remembered if it leaves.

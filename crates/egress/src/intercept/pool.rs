@@ -25,6 +25,8 @@ use crate::exit::Exit;
 
 /// Hosts that are remembered; those without connections go first.
 const MOST_HOSTS: usize = 512;
+/// Connections that are kept without use, over all hosts.
+const MOST_UNUSED: usize = 64;
 /// How long a connection is kept without use, and at most twice that.
 const LONGEST_IDLE: Duration = Duration::from_secs(30);
 /// A kept connection may be closed by its server at any moment, and the next
@@ -216,11 +218,20 @@ impl Pool {
         most: Agreed,
     ) -> Result<Sender, SendError> {
         self.tidy_from_now_on();
+        self.make_room();
         let connectors = match self.scheme {
             Scheme::Https => Some(self.connectors(exit)?),
             Scheme::Http => None,
         };
         upstream::open(exit, attempt, connectors, most).await
+    }
+
+    /// Keeps no more without use than there is memory for.
+    fn make_room(&self) {
+        let hosts = self.hosts.borrow();
+        if hosts.values().map(|host| host.unused()).sum::<usize>() >= MOST_UNUSED {
+            hosts.values().for_each(|host| host.forget_unused());
+        }
     }
 
     fn connectors(&self, exit: &Exit) -> Result<&Connectors, SendError> {

@@ -27,7 +27,6 @@ use http::{Request, Response, StatusCode, Uri, Version};
 use http_body::Body;
 use hyper::body::Incoming;
 use ringfence_policy::{Scheme, judges_paths};
-use tokio::sync::OwnedSemaphorePermit;
 
 use self::attaching::attach;
 use self::draft::Draft;
@@ -39,6 +38,7 @@ use super::answer::{Answer, Failure};
 use super::body::{Kept, LocalBody, RequestBody, ResponseBody};
 use super::error::SendError;
 use super::fields::{drop_hops, drop_ranges, narrow_codings, narrow_transfer};
+use super::flight::Flight;
 use super::lingering::Lingering;
 use super::pool::Last;
 use super::response::{Looking, respond};
@@ -46,6 +46,7 @@ use super::upgrade::{self, BadWish, Switch, Watching, Wish};
 use crate::attempt::{Attempt, HttpSeen};
 use crate::exit::OpenError;
 use crate::http::normal::normal_target;
+use crate::memory::Reservation;
 use crate::secrets::Watch;
 
 pub(super) use self::watched::Alarm;
@@ -54,21 +55,24 @@ pub(super) use self::watched::Alarm;
 pub(crate) async fn handle(
     request: Request<Incoming>,
     connection: Rc<Intercepted>,
+    mut flight: Flight,
 ) -> Response<ResponseBody> {
+    flight.take_off(connection.exit.memory()).await;
+    let flight = Rc::new(flight);
     let (parts, body) = request.into_parts();
     let waits = parts.headers.contains_key(EXPECT);
     let body = Kept::new(body);
     let request = Request::from_parts(parts, body.clone());
-    match serve(request, &connection).await {
-        Ok(response) => response.map(|answer| answer.holding(body)),
+    match serve(request, &connection, &flight).await {
+        Ok(response) => response.map(|answer| answer.holding((body, flight))),
         Err(answer) => {
             let response = answer.into_response();
             let is_sending = !body.is_end_stream() && (!waits || body.was_asked_for());
             response.map(|answer| {
                 if is_sending {
-                    LocalBody::new(Lingering::new(answer, body))
+                    LocalBody::new(Lingering::new(answer, body)).holding(flight)
                 } else {
-                    answer.holding(body)
+                    answer.holding((body, flight))
                 }
             })
         }
@@ -88,6 +92,7 @@ struct Asked {
 async fn serve(
     mut request: Request<Kept>,
     connection: &Rc<Intercepted>,
+    flight: &Rc<Flight>,
 ) -> Result<Response<ResponseBody>, Answer> {
     let client = hyper::upgrade::on(&mut request);
     let (parts, body) = request.into_parts();
@@ -130,7 +135,8 @@ async fn serve(
     guards.signal.give();
     let response = sent.map_err(|error| guards.failed(error))?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        return respond(response, &method, guards.looking);
+        let memory = connection.exit.memory();
+        return respond(response, &method, guards.looking, memory).await;
     }
     let switch = Switch {
         wish,
@@ -138,6 +144,7 @@ async fn serve(
         response,
         watching: guards.watching(),
         looking: guards.looking,
+        flight: Rc::clone(flight),
     };
     switch.make()
 }
@@ -269,7 +276,7 @@ struct Outgoing<'a> {
     draft: Draft,
     body: Option<Kept>,
     /// The room that the draft's body takes.
-    room: Option<OwnedSemaphorePermit>,
+    room: Option<Reservation>,
     guards: &'a Guards,
     scheme: Scheme,
 }

@@ -30,7 +30,8 @@ use super::server_body::ServerBody;
 use crate::attempt::Attempt;
 use crate::exit::Exit;
 use crate::intercept::keeper::{GUESSED, Keeper};
-use crate::secrets::{Find, Forms};
+use crate::memory::{Memory, Use};
+use crate::secrets::{Decoder, Find, Forms};
 
 /// Headers about the very bytes of a body that was decoded.
 const OF_BYTES: [HeaderName; 4] = [
@@ -150,10 +151,11 @@ impl Looking {
 }
 
 /// The answer as the client is to see it.
-pub(super) fn respond(
+pub(super) async fn respond(
     response: Response<ServerBody>,
     method: &Method,
     looking: Looking,
+    memory: &Rc<Memory>,
 ) -> Result<Response<ResponseBody>, Answer> {
     let (mut parts, body) = response.into_parts();
     check_transfer(&parts.headers)?;
@@ -177,8 +179,12 @@ pub(super) fn respond(
     } else if hiding == Hiding::Placeholder {
         parts.headers.remove(CONTENT_LENGTH);
     }
-    let body = Scrubbed::new(body, decoder, hiding, looking);
-    Ok(Response::from_parts(parts, LocalBody::new(body)))
+    let window = match decoder.as_ref().map_or(0, Decoder::window) {
+        0 => None,
+        bytes => Some(memory.take_bytes(Use::Answer, bytes).await),
+    };
+    let body = LocalBody::new(Scrubbed::new(body, decoder, hiding, looking));
+    Ok(Response::from_parts(parts, body.holding(window)))
 }
 
 fn has_no_body(parts: &Parts, method: &Method) -> bool {

@@ -2,14 +2,15 @@
 //! connection.
 
 use std::cell::Cell;
-use std::convert::Infallible;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::{Request, Response};
+use http::{Request, Response, Version};
 use hyper::body::Incoming;
+use hyper::rt::bounds::Http2ServerConnExec;
 use hyper::server::conn::{http1, http2};
-use hyper::service::service_fn;
+use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use ringfence_audit::{CloseReason, Protocol};
 use ringfence_policy::Scheme;
@@ -18,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::accept::{Accepted, accept};
 use super::alpn::Agreed;
 use super::body::ResponseBody;
+use super::flight::{Flight, Flights, Unserved};
 use super::local::{HeadTimer, OnThisThread};
 use super::wire::{Leash, Wire};
 use super::{Intercepted, handle};
@@ -25,20 +27,24 @@ use crate::attempt::Attempt;
 use crate::exit::Exit;
 use crate::http::fields::Persistence;
 use crate::http::peer::Peer;
+use crate::memory::{SPENT, Use};
 use crate::traffic::Traffic;
 
 const LONGEST_HEAD: u16 = u16::MAX;
 const MOST_FIELDS: usize = 256;
 /// The most of a request that is read ahead.
-const HTTP1_ROOM: usize = 128 * 1024;
-const MOST_STREAMS: u32 = 250;
+const HTTP1_ROOM: usize = 72 * 1024;
+const MOST_STREAMS: u32 = 128;
 /// Streams that a client began and took back before we saw them.
 const MOST_RESETS: usize = 50;
 /// What a client may send before it is read, for one request and for all.
-const STREAM_WINDOW: u32 = 256 * 1024;
-const CONNECTION_WINDOW: u32 = 1024 * 1024;
-const LARGEST_FRAME: u32 = 64 * 1024;
-const SEND_ROOM: usize = 256 * 1024;
+const STREAM_WINDOW: u32 = 96 * 1024;
+const CONNECTION_WINDOW: u32 = 128 * 1024;
+const LARGEST_FRAME: u32 = 16 * 1024;
+/// What waits to be sent, for one request.
+const SEND_ROOM: usize = 64 * 1024;
+/// What a request takes besides its head, before it is served.
+const OWN_ROOM: usize = 8 * 1024;
 
 /// Serves a client that speaks TLS, of which the whole hello is in the inbox
 /// and asks for the name that was admitted.
@@ -48,9 +54,10 @@ pub(crate) async fn serve(client: Peer, attempt: Attempt, exit: Rc<Exit>) {
         http: None,
         ..attempt
     };
+    let _room = exit.memory().take(Use::Intercepted).await;
     let session = Session::new(attempt, Scheme::Https, exit);
     let traffic = Arc::clone(&session.traffic);
-    let (wire, leash) = Wire::new(client.stream, client.inbox, traffic);
+    let (wire, leash) = Wire::new(client.stream, client.inbox.into_bytes(), traffic);
     // A hyper connection is large, and most others are not looked into.
     session.run(leash, Box::pin(session.over_tls(wire))).await;
     let client = session.connection.attempt.connection;
@@ -70,9 +77,10 @@ pub(crate) async fn serve_plain(
         http: None,
         ..attempt
     };
+    let _room = exit.memory().take(Use::Intercepted).await;
     let session = Session::new(attempt, Scheme::Http, exit);
     let traffic = Arc::clone(&session.traffic);
-    let (wire, leash) = Wire::new(client.stream, client.inbox, traffic);
+    let (wire, leash) = Wire::new(client.stream, client.inbox.into_bytes(), traffic);
     let serving = Box::pin(session.http1(wire, persistence));
     session.run(leash, serving).await;
 }
@@ -83,6 +91,7 @@ struct Session {
     traffic: Arc<Traffic>,
     /// Its first request has come.
     asked: Rc<Cell<bool>>,
+    flights: Rc<Flights>,
 }
 
 impl Session {
@@ -97,6 +106,7 @@ impl Session {
             }),
             traffic: Arc::new(Traffic::new()),
             asked: Rc::default(),
+            flights: Rc::default(),
         }
     }
 
@@ -120,8 +130,11 @@ impl Session {
     }
 
     /// Sees to the end of `serving`, unless the client has not sent a request
-    /// by the time it must have.
-    async fn attend(&self, serving: impl Future<Output = hyper::Result<()>>) {
+    /// by the time it must have. A client without a request is let go of when
+    /// others wait for its room.
+    async fn attend(&self, serving: impl Serving) {
+        let mut serving = pin!(serving);
+        let memory = self.connection.exit.memory();
         let unasked = async {
             tokio::time::sleep(self.connection.exit.limits().head_time).await;
             if self.asked.get() {
@@ -130,9 +143,11 @@ impl Session {
         };
         tokio::select! {
             biased;
-            served = serving => self.note(served),
-            () = unasked => {}
+            served = &mut serving => return self.note(served),
+            () = unasked => return,
+            () = self.flights.unneeded(memory) => serving.as_mut().wind_down(),
         }
+        self.note(serving.await);
     }
 
     async fn over_tls(&self, wire: Wire) {
@@ -199,11 +214,28 @@ impl Session {
     fn answer(
         &self,
         request: Request<Incoming>,
-    ) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>> + 'static {
+    ) -> impl Future<Output = Result<Response<ResponseBody>, Unserved>> + 'static {
         self.asked.set(true);
         let connection = Rc::clone(&self.connection);
+        let flight = self.begin(&request);
         // It is moved about a few times before it runs.
-        Box::pin(async move { Ok(handle(request, connection).await) })
+        Box::pin(async move { Ok(handle(request, connection, flight?).await) })
+    }
+
+    /// Room for the head of one of many requests, which are all there before
+    /// any is served. That of a client's only one is part of its connection.
+    fn begin(&self, request: &Request<Incoming>) -> Result<Flight, Unserved> {
+        let flight = Flight::new(&self.flights);
+        if request.version() != Version::HTTP_2 {
+            return Ok(flight);
+        }
+        let Intercepted { exit, attempt, .. } = &*self.connection;
+        let bytes = OWN_ROOM + 2 * size_of_head(request);
+        if let Some(head) = exit.memory().try_take_bytes(Use::Head, bytes) {
+            return Ok(flight.with_head(head));
+        }
+        exit.refuse(attempt, SPENT.0, SPENT.1);
+        Err(Unserved)
     }
 
     /// Not every client that distrusts us says so: some hang up.
@@ -230,5 +262,44 @@ impl Session {
                 .refuse(attempt, "malformed-request", &phrase);
             self.asked.set(true);
         }
+    }
+}
+
+/// As its version of HTTP tells it, about.
+fn size_of_head(request: &Request<Incoming>) -> usize {
+    const EACH: usize = 64;
+    let fields = request.headers().iter();
+    let fields = fields.map(|(name, value)| EACH + name.as_str().len() + value.len());
+    let target = request.uri().path_and_query();
+    fields.sum::<usize>() + target.map_or(0, |target| target.as_str().len())
+}
+
+/// A connection that can be ended once its requests are answered.
+trait Serving: Future<Output = hyper::Result<()>> {
+    fn wind_down(self: Pin<&mut Self>);
+}
+
+impl<S, F> Serving for http1::UpgradeableConnection<TokioIo<S>, F>
+where
+    Self: Future<Output = hyper::Result<()>>,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    F: HttpService<Incoming, ResBody = ResponseBody>,
+    F::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    fn wind_down(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+impl<S, F> Serving for http2::Connection<TokioIo<S>, F, OnThisThread>
+where
+    Self: Future<Output = hyper::Result<()>>,
+    S: AsyncRead + AsyncWrite + Unpin + 'static,
+    F: HttpService<Incoming, ResBody = ResponseBody>,
+    F::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    OnThisThread: Http2ServerConnExec<F::Future, ResponseBody>,
+{
+    fn wind_down(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
     }
 }

@@ -19,6 +19,7 @@ use self::relay::{Downward, Relay, Upward};
 use super::answer::Answer;
 use super::body::{LocalBody, ResponseBody};
 use super::fields::drop_hops;
+use super::flight::Flight;
 use super::request::Alarm;
 use super::response::{Looking, scrub_head};
 use super::server_body::ServerBody;
@@ -114,6 +115,8 @@ pub(super) struct Switch {
     pub(super) response: Response<ServerBody>,
     pub(super) looking: Looking,
     pub(super) watching: Option<Watching>,
+    /// Lasts until both ends are done.
+    pub(super) flight: Rc<Flight>,
 }
 
 impl Switch {
@@ -132,7 +135,11 @@ impl Switch {
             upward: self.watching.map(Upward::new),
             downward,
         };
-        tokio::task::spawn_local(relay.run(self.client, server, body));
+        let flight = self.flight;
+        tokio::task::spawn_local(async move {
+            relay.run(self.client, server, body).await;
+            drop(flight);
+        });
         Ok(Response::from_parts(parts, LocalBody::empty()))
     }
 

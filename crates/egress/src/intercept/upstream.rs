@@ -26,19 +26,24 @@ use super::suites;
 use super::wire::{Leash, Wire};
 use crate::attempt::Attempt;
 use crate::exit::{Exit, Tracked};
+use crate::memory::{Memory, Use};
 
 /// Sessions that can be resumed, over all servers.
-const MOST_SESSIONS: usize = 256;
+/// A hostile server may make each of many kilobytes.
+const MOST_SESSIONS: usize = 64;
 /// The most of a response that is read ahead.
-const HTTP1_ROOM: usize = 256 * 1024;
+const HTTP1_ROOM: usize = 72 * 1024;
 /// Longer heads are those of nobody who means well.
 const LONGEST_HEAD: u16 = u16::MAX;
 const MOST_FIELDS: usize = 256;
-/// What a server may send before it is read, for one response and for all.
-const STREAM_WINDOW: u32 = 1024 * 1024;
-const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
+/// What a server may send before it is read, for one response and for all:
+/// enough for one far away while there is room, and what requests have paid for
+/// otherwise.
+const LARGE_WINDOWS: [u32; 2] = [1024 * 1024, 2 * 1024 * 1024];
+const SMALL_WINDOWS: [u32; 2] = [64 * 1024, 1024 * 1024];
 const LARGEST_FRAME: u32 = 64 * 1024;
-const SEND_ROOM: usize = 256 * 1024;
+/// What waits to be sent, for one request.
+const SEND_ROOM: usize = 64 * 1024;
 /// A server that many wait for is asked whether it is still there.
 const PING_AFTER: Duration = Duration::from_secs(30);
 const PING_TIME: Duration = Duration::from_secs(20);
@@ -116,7 +121,7 @@ pub(super) async fn open(
         secured = opening => secured,
     };
     match secured {
-        Ok(secured) => begin(secured, tracked, leash).await,
+        Ok(secured) => begin(secured, tracked, leash, exit.memory()).await,
         Err(error) => {
             tracked.because(error.close_reason());
             Err(error)
@@ -189,14 +194,19 @@ fn server_name(target: &Target) -> Result<ServerName<'static>, SendError> {
     }
 }
 
-async fn begin(secured: Secured, tracked: Tracked, leash: Leash) -> Result<Sender, SendError> {
+async fn begin(
+    secured: Secured,
+    tracked: Tracked,
+    leash: Leash,
+    memory: &Rc<Memory>,
+) -> Result<Sender, SendError> {
     match secured {
         Secured::Plain(wire) => begin_http1(wire, tracked, leash).await,
         Secured::Tls(stream) => {
             let agreed = Agreed::of(stream.get_ref().1.alpn_protocol());
             match agreed {
                 Agreed::Http1 => begin_http1(*stream, tracked, leash).await,
-                Agreed::Http2 => begin_http2(*stream, tracked, leash).await,
+                Agreed::Http2 => begin_http2(*stream, tracked, leash, memory).await,
             }
         }
     }
@@ -217,14 +227,24 @@ where
     Ok(Sender::Http1(sender))
 }
 
-async fn begin_http2<S>(stream: S, tracked: Tracked, leash: Leash) -> Result<Sender, SendError>
+async fn begin_http2<S>(
+    stream: S,
+    tracked: Tracked,
+    leash: Leash,
+    memory: &Rc<Memory>,
+) -> Result<Sender, SendError>
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
+    let room = memory.try_take_bytes(Use::Window, Use::Window.cost());
+    let [of_stream, of_all] = match room {
+        Some(_) => LARGE_WINDOWS,
+        None => SMALL_WINDOWS,
+    };
     let (sender, connection) = http2::Builder::new(OnThisThread)
         .timer(TokioTimer::new())
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
+        .initial_stream_window_size(of_stream)
+        .initial_connection_window_size(of_all)
         .max_frame_size(LARGEST_FRAME)
         .max_header_list_size(LONGEST_HEAD.into())
         .max_send_buf_size(SEND_ROOM)
@@ -232,7 +252,10 @@ where
         .keep_alive_timeout(PING_TIME)
         .handshake(TokioIo::new(stream))
         .await?;
-    tokio::task::spawn_local(attend(connection, tracked, leash));
+    tokio::task::spawn_local(async move {
+        attend(connection, tracked, leash).await;
+        drop(room);
+    });
     Ok(Sender::Http2(sender))
 }
 

@@ -19,11 +19,14 @@ use tokio::sync::oneshot;
 
 use crate::relay::reset_on_close;
 use crate::traffic::Traffic;
+use spare::Spare;
 
 /// Read and written at once: a few records.
 const ROOM: usize = 64 * 1024;
 /// What is kept at most: a record is not torn for what is over.
 const MOST: usize = ROOM + 32 * 1024;
+/// The same where many connections hold much: one record.
+const SMALL: usize = 18 * 1024;
 /// Less than this is no part of something large, and goes out at once.
 const LITTLE: usize = 4 * 1024;
 
@@ -31,8 +34,10 @@ const LITTLE: usize = 4 * 1024;
 /// written.
 pub(crate) struct Wire {
     stream: TcpStream,
-    inbox: BytesMut,
-    outbox: BytesMut,
+    /// What was read before it was a wire.
+    early: BytesMut,
+    inbox: Spare,
+    outbox: Spare,
     /// Whether more is waited for before anything large goes out.
     gathers: bool,
     /// Whether something was written since it was flushed.
@@ -50,14 +55,15 @@ pub(crate) struct Leash {
 }
 
 impl Wire {
-    /// A connection of which `inbox` was already read.
-    pub(crate) fn new(stream: TcpStream, inbox: BytesMut, traffic: Arc<Traffic>) -> (Self, Leash) {
+    /// A connection of which `early` was already read.
+    pub(crate) fn new(stream: TcpStream, early: BytesMut, traffic: Arc<Traffic>) -> (Self, Leash) {
         let (cut, when_cut) = oneshot::channel();
         let (alive, gone) = oneshot::channel();
         let wire = Self {
             stream,
-            inbox,
-            outbox: BytesMut::new(),
+            early,
+            inbox: Spare::default(),
+            outbox: Spare::default(),
             gathers: false,
             is_fresh: false,
             traffic,
@@ -88,14 +94,11 @@ impl Wire {
     }
 
     fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if self.inbox.capacity() == 0 {
-            self.inbox = spare::take();
-        }
-        self.inbox.reserve(ROOM);
-        let read = pin!(self.stream.read_buf(&mut self.inbox)).poll(context);
+        self.inbox.prepare();
+        let read = pin!(self.stream.read_buf(&mut *self.inbox)).poll(context);
         match &read {
             Poll::Ready(Ok(count)) => self.traffic.received(*count as u64),
-            _ => spare::give(std::mem::take(&mut self.inbox)),
+            _ => self.inbox = Spare::default(),
         }
         read
     }
@@ -107,17 +110,14 @@ impl Wire {
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.check(context)?;
-        if self.outbox.len() >= ROOM {
+        if self.outbox.is_full() {
             ready!(self.poll_drain(context))?;
         }
-        if self.outbox.capacity() == 0 {
-            self.outbox = spare::take();
-            self.outbox.reserve(MOST);
-        }
+        self.outbox.prepare();
         self.is_fresh = true;
         let before = self.outbox.len();
         for part in parts {
-            let room = MOST - self.outbox.len();
+            let room = self.outbox.room();
             self.outbox.extend_from_slice(&part[..part.len().min(room)]);
         }
         Poll::Ready(Ok(self.outbox.len() - before))
@@ -133,9 +133,7 @@ impl Wire {
             self.traffic.sent(count as u64);
             self.outbox.advance(count);
         }
-        if self.outbox.capacity() > 0 {
-            spare::give(std::mem::take(&mut self.outbox));
-        }
+        self.outbox = Spare::default();
         Poll::Ready(Ok(()))
     }
 }
@@ -176,6 +174,13 @@ impl AsyncRead for Wire {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         self.check(context)?;
+        if !self.early.is_empty() {
+            let count = self.early.len().min(buffer.remaining());
+            buffer.put_slice(&self.early[..count]);
+            self.early.advance(count);
+            return Poll::Ready(Ok(()));
+        }
+        self.early = BytesMut::new();
         if self.inbox.is_empty() {
             match self.poll_fill(context) {
                 Poll::Ready(Ok(_)) => {}
@@ -229,30 +234,101 @@ impl AsyncWrite for Wire {
     }
 }
 
-/// Buffers that nobody uses at the moment.
+/// Buffers, of which only so many are large at once.
 mod spare {
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
+    use std::ops::{Deref, DerefMut};
 
     use bytes::BytesMut;
 
+    use super::{MOST, ROOM, SMALL};
+
     /// More than this many are not used at once for long.
     const KEPT: usize = 8;
+    /// Large ones in use at once, by connections whose other side is slow.
+    const MOST_LARGE: usize = 32;
 
     thread_local! {
         static SPARE: RefCell<Vec<BytesMut>> = const { RefCell::new(Vec::new()) };
+        static LENT: Cell<usize> = const { Cell::new(0) };
     }
 
-    pub(super) fn take() -> BytesMut {
-        SPARE.with_borrow_mut(Vec::pop).unwrap_or_default()
+    /// A buffer on loan, or none.
+    #[derive(Default)]
+    pub(super) struct Spare {
+        bytes: BytesMut,
+        is_large: bool,
     }
 
-    /// Takes back an empty one.
-    pub(super) fn give(buffer: BytesMut) {
-        SPARE.with_borrow_mut(|spare| {
-            if spare.len() < KEPT {
-                spare.push(buffer);
+    impl Spare {
+        /// Has one where there was none.
+        pub(super) fn prepare(&mut self) {
+            if self.bytes.is_empty() && !self.is_large {
+                *self = Self::take();
             }
-        });
+        }
+
+        fn take() -> Self {
+            if LENT.get() >= MOST_LARGE {
+                let bytes = BytesMut::with_capacity(SMALL);
+                let is_large = false;
+                return Self { bytes, is_large };
+            }
+            LENT.set(LENT.get() + 1);
+            let spare = SPARE.with_borrow_mut(Vec::pop);
+            let mut bytes = spare.unwrap_or_default();
+            // Of one that was read from, the front is free again.
+            bytes.reserve(MOST);
+            Self {
+                bytes,
+                is_large: true,
+            }
+        }
+
+        /// Whether it is to be written before anything more is put in.
+        pub(super) fn is_full(&self) -> bool {
+            self.bytes.len() >= if self.is_large { ROOM } else { SMALL }
+        }
+
+        /// How much may be put in.
+        pub(super) fn room(&self) -> usize {
+            let most = if self.is_large { MOST } else { SMALL };
+            most.saturating_sub(self.bytes.len())
+        }
+    }
+
+    impl Deref for Spare {
+        type Target = BytesMut;
+
+        fn deref(&self) -> &BytesMut {
+            &self.bytes
+        }
+    }
+
+    impl DerefMut for Spare {
+        fn deref_mut(&mut self) -> &mut BytesMut {
+            &mut self.bytes
+        }
+    }
+
+    impl Drop for Spare {
+        fn drop(&mut self) {
+            if !self.is_large {
+                return;
+            }
+            LENT.set(LENT.get().saturating_sub(1));
+            SPARE.with_borrow_mut(|spare| {
+                if spare.len() < KEPT {
+                    self.bytes.clear();
+                    spare.push(std::mem::take(&mut self.bytes));
+                }
+            });
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn lent() -> usize {
+        LENT.get()
     }
 }
 
@@ -299,6 +375,7 @@ mod tests {
             assert!(sent(&wire) >= ROOM as u64);
             flush(&mut wire).await;
             assert_eq!(wire.outbox.capacity(), 0);
+            assert_eq!(spare::lent(), 0);
             drop(wire);
             let mut got = Vec::new();
             theirs.read_to_end(&mut got).await.unwrap();

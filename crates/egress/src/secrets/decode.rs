@@ -14,12 +14,15 @@ use brotli::Brotli;
 use deflate::{Deflate, Gzip};
 use zstd::Zstd;
 
-/// What to ask servers for: all but `zstd`, of which the decoder gives nothing
-/// out before the whole window is there.
-pub(crate) const ACCEPTED: &str = "gzip, deflate, br";
+/// What to ask servers for: what looks back no further than 32 KiB. The window
+/// of `br` may be of 16 MiB and that of `zstd` of 8, and of the latter nothing
+/// comes out before the whole window is there.
+pub(crate) const ACCEPTED: &str = "gzip, deflate";
 
 /// About how many bytes one step appends.
 const STEP: usize = 64 * 1024;
+/// What a decoder of a large window holds, with its tables.
+const LARGE_WINDOW: usize = 20 * 1024 * 1024;
 /// How many encodings may be applied one after the other.
 const MOST_STACKED: usize = 2;
 
@@ -32,6 +35,9 @@ pub(crate) enum DecodeError {
     /// It was encoded too often.
     #[error("the content was encoded more than {MOST_STACKED} times")]
     Stacked,
+    /// It would have to be looked back at twice, and far.
+    #[error("the content was encoded twice with a large window")]
+    Windows,
     /// It is not what its encoding promises.
     #[error("the content is no valid {0}")]
     Malformed(&'static str),
@@ -82,6 +88,9 @@ impl Decoder {
                 return Err(DecodeError::Stacked);
             }
         }
+        if stages.len() > 1 && stages.iter().all(|stage| stage.window() > 0) {
+            return Err(DecodeError::Windows);
+        }
         let Some(outer) = stages.pop() else {
             return Ok(None);
         };
@@ -90,6 +99,13 @@ impl Decoder {
             waiting: BytesMut::new(),
         });
         Ok(Some(Self { outer, inner }))
+    }
+
+    /// What it may hold to look back at; nothing worth counting for most.
+    pub(crate) fn window(&self) -> usize {
+        let inner = self.inner.as_ref().map(|inner| &inner.stage);
+        let stages = [Some(&self.outer), inner].into_iter().flatten();
+        stages.map(Stage::window).sum()
     }
 
     /// Takes one step: advances `input` and appends to `out`.
@@ -107,8 +123,9 @@ impl Decoder {
             Progress::More
         };
         match inner.decode(out)? {
-            Progress::NeedsInput => Ok(outer),
-            progress => Ok(progress),
+            Progress::More => Ok(Progress::More),
+            // The other may have its end still to come.
+            Progress::NeedsInput | Progress::Done => Ok(outer),
         }
     }
 
@@ -155,6 +172,13 @@ impl Stage {
             Self::Deflate(deflate) => deflate.decode(input, out),
             Self::Brotli(brotli) => brotli.decode(input, out),
             Self::Zstd(zstd) => zstd.decode(input, out),
+        }
+    }
+
+    fn window(&self) -> usize {
+        match self {
+            Self::Gzip(_) | Self::Deflate(_) => 0,
+            Self::Brotli(_) | Self::Zstd(_) => LARGE_WINDOW,
         }
     }
 

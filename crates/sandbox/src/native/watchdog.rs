@@ -52,6 +52,10 @@ const REST: u32 = 4;
 const REST_AFTER_DOUBT: u32 = 20;
 const LEAST_REST_AFTER_DOUBT: Duration = Duration::from_millis(200);
 
+/// Where a process had a part of a peak in files, as large as this one, more of
+/// it may have been files.
+const PART_OF_PEAK: u64 = 4;
+
 /// So many looks in a row that could not see everything are too many.
 const MOST_BLIND: u32 = 100;
 
@@ -74,6 +78,9 @@ pub(super) struct Watchdog {
     cost: Duration,
     next_look: Instant,
     peak: Usage,
+    /// The most bytes of files that a process had mapped at any look, if there
+    /// was one.
+    files: Option<u64>,
     /// Shared memory that was mapped at the last look.
     mapped: u64,
     /// The last quick sum of memory that was counted again.
@@ -102,6 +109,7 @@ impl Watchdog {
             cost: Duration::ZERO,
             next_look: now,
             peak: Usage::default(),
+            files: None,
             mapped: 0,
             doubted: 0,
             may_doubt: now,
@@ -356,6 +364,9 @@ impl Watchdog {
         if plan.memory.is_some() && !is_doubtful(count) {
             self.peak.memory = self.peak.memory.max(Some(memory));
         }
+        if plan.memory.is_some() && count.processes > 0 {
+            self.files = self.files.max(Some(count.files));
+        }
         self.peak.cpu_time = plan.cpu_time.and(Some(processor));
     }
 
@@ -367,16 +378,29 @@ impl Watchdog {
             .collect()
     }
 
+    /// The most memory there was, where the largest process had so much at its
+    /// peak. That figure of the kernel's has mapped files in it, which are no
+    /// memory of anybody's: it is evidence only where the looks saw few of
+    /// them. Reading so much through memory takes longer than it is between two
+    /// looks.
+    fn memory_with(&self, peak: u64, limit: u64) -> u64 {
+        let seen = self.peak.memory.unwrap_or(0);
+        let few = |files: u64| files < peak / PART_OF_PEAK;
+        if peak <= limit || self.files.is_some_and(few) {
+            seen.max(peak)
+        } else {
+            seen
+        }
+    }
+
     /// What was used in all, once everything is over and reaped.
     pub(super) fn usage(&self) -> Usage {
-        let Usage { memory, .. } = self.peak;
         let children = sys::children_cpu_time();
         Usage {
-            // Whoever was quicker than the first look was there all the same.
             memory: self
                 .plan
                 .memory
-                .map(|_| memory.unwrap_or(0).max(sys::children_peak_rss())),
+                .map(|limit| self.memory_with(sys::children_peak_rss(), limit)),
             pids: self.tasks.as_ref().and_then(Tasks::peak),
             cpu_time: Some((children + self.processor.lost()).max(self.processor.total())),
             ..Usage::default()
@@ -508,6 +532,22 @@ mod tests {
         assert_eq!(told(101, 1), [LimitName::Memory]);
         assert_eq!(told(1, 12), [LimitName::CpuTime]);
         assert_eq!(passed(&WatchPlan::default(), &Usage::default()), []);
+    }
+
+    #[test]
+    fn g9_a_peak_is_memory_unless_it_may_have_been_files() {
+        let mut dog = watchdog(WatchPlan {
+            memory: Some(100),
+            ..WatchPlan::default()
+        });
+        dog.peak.memory = Some(50);
+        // Whoever was quicker than the first look is known by its peak alone.
+        assert_eq!(dog.memory_with(400, 100), 50);
+        assert_eq!(dog.memory_with(90, 100), 90);
+        for (files, peak) in [(0, 400), (99, 400), (100, 50), (400, 50)] {
+            dog.files = Some(files);
+            assert_eq!(dog.memory_with(400, 100), peak, "{files}");
+        }
     }
 
     #[test]

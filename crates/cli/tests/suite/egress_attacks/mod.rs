@@ -10,6 +10,7 @@ mod crowds;
 mod differential;
 mod framings;
 mod hellos;
+mod hoards;
 mod inherited;
 mod nameless;
 mod names;

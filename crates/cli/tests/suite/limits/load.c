@@ -210,6 +210,14 @@ static int memory(char **args)
 	return take(number(args[0])) ? done(args[1]) : refused();
 }
 
+/* burst MIB: gives it back at once */
+static int burst(char **args)
+{
+	char *place = take(number(args[0]));
+
+	return place && munmap(place, number(args[0]) * MIB) == 0 ? 0 : refused();
+}
+
 /* reserve MIB: address space that is not used */
 static int reserve(char **args)
 {
@@ -481,6 +489,21 @@ static int mapped(char **args)
 	return done(args[2]);
 }
 
+/* reads FILE MIB: reads all of a file through memory, a few times */
+static int reads(char **args)
+{
+	size_t size = number(args[1]) * MIB;
+	int fd = open(args[0], O_RDONLY);
+	char *place = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+
+	if (fd < 0 || place == MAP_FAILED)
+		return refused();
+	for (volatile long sum = 0, turn = 0; turn < 20; turn++)
+		for (size_t at = 0; at < size; at += 64)
+			sum += place[at];
+	return 0;
+}
+
 /* open COUNT: opens that many files at once; prints how many it could */
 static int open_many(char **args)
 {
@@ -502,13 +525,15 @@ static const struct {
 } loads[] = {
 	{ "fork", forks, 1 }, { "threads", threads, 1 }, { "bomb", bomb, 0 },
 	{ "short", short_lived, 1 }, { "family", family, 2 },
-	{ "memory", memory, 1 }, { "reserve", reserve, 1 }, { "crowd", crowd, 2 },
+	{ "memory", memory, 1 }, { "burst", burst, 1 },
+	{ "reserve", reserve, 1 }, { "crowd", crowd, 2 },
 	{ "shared", shared, 2 }, { "spin", spin, 1 }, { "orphans", orphans, 0 },
 	{ "write", write_file, 2 }, { "append", append, 2 }, { "many", many, 3 },
 	{ "links", links, 2 }, { "churn", churn, 3 }, { "rewrite", rewrite, 3 },
 	{ "overwrite", overwrite, 3 }, { "deleted", deleted, 2 },
 	{ "nameless", nameless, 2 }, { "sparse", sparse, 2 },
 	{ "reserved", reserved, 2 }, { "mapped", mapped, 2 },
+	{ "reads", reads, 2 },
 	{ "open", open_many, 1 },
 };
 

@@ -95,6 +95,30 @@ fn files_outside_of_private_storage_are_not_memory() {
 }
 
 #[test]
+fn files_that_are_read_through_memory_are_not_memory() {
+    let ended = Ground::new().passes(&FLAGS, "./load sparse big 1024 && ./load reads big 1024");
+    let peak = ended.limit("memory").peak;
+    assert!(peak.is_none_or(|peak| peak <= 256 * MIB), "{ended}");
+}
+
+#[test]
+fn g9_memory_that_is_given_back_at_once_is_told() {
+    let ended = Ground::new().run(&FLAGS, "./load burst 3072; true");
+    // Whoever looks in between ends it.
+    assert!([0, 137].contains(&ended.code()), "{ended}");
+    assert_eq!(ended.hit("memory").ended, ended.code() == 137, "{ended}");
+}
+
+#[test]
+fn many_short_processes_are_not_ended_for_being_hard_to_look_at() {
+    let flags = ["--memory", "256MiB", "--cpu-time", "10m", "--pids", "64"];
+    let script = "./load short 4000 & ./load short 4000 & \
+                  for i in 1 2 3 4 5 6 7 8; do for j in 1 2 3 4 5 6 7 8 9; do \
+                  (/bin/true; echo $i$j | cat > /dev/null); done; done; wait";
+    Ground::new().passes(&flags, script);
+}
+
+#[test]
 fn g9_memory_is_stopped_on_its_way() {
     // It does not wait for anybody to look.
     Ground::new().is_ended("memory", &FLAGS, "./load memory 4096");

@@ -8,7 +8,6 @@ use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt;
 use hyper::body::Body;
 use ringfence_policy::{Attach, Attachment, attachments, services_of_host};
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::super::body::Kept;
 use super::draft::Draft;
@@ -18,6 +17,7 @@ use crate::attempt::Attempt;
 use crate::intercept::Intercepted;
 use crate::intercept::answer::Answer;
 use crate::intercept::keeper::{GUESSED, Keeper};
+use crate::memory::{Reservation, Use};
 use crate::secret::{Secret, SecretError};
 use crate::secrets::is_framed;
 
@@ -37,7 +37,7 @@ pub(super) struct Attached {
     /// The body, unless the draft has it.
     pub(super) body: Option<Kept>,
     /// The room that the draft's body takes.
-    pub(super) room: Option<OwnedSemaphorePermit>,
+    pub(super) room: Option<Reservation>,
     /// Services whose placeholders may be in the body and what follows it.
     pub(super) bound: Vec<String>,
 }
@@ -124,7 +124,7 @@ struct Attaching<'a> {
     /// As the client sent it.
     draft: Draft,
     body: Option<Kept>,
-    room: Option<OwnedSemaphorePermit>,
+    room: Option<Reservation>,
     attempt: &'a Attempt,
     finder: &'a Finder,
     connection: &'a Intercepted,
@@ -225,7 +225,8 @@ impl Attaching<'_> {
             return Ok(());
         }
         if let Some(body) = self.body.take_if(|body| !body.is_end_stream()) {
-            self.room = self.keeper.room_for_body().await;
+            let memory = self.connection.exit.memory();
+            self.room = Some(memory.take(Use::Body).await);
             self.draft.body = Some(self.collect(body).await?);
         }
         Ok(())

@@ -10,7 +10,7 @@ use super::{DecodeError, Progress, STEP, append};
 
 /// So much is decoded at once; it becomes at most about a thousand times as
 /// much.
-const PIECE: usize = 1024;
+const PIECE: usize = 128;
 const MALFORMED: DecodeError = DecodeError::Malformed("gzip");
 
 /// One or more gzip members. What comes after them and is none is left out, as
@@ -65,7 +65,7 @@ impl Gzip {
         self.member.flush()?;
         let decoded = self.member.get_mut();
         out.extend_from_slice(decoded);
-        decoded.clear();
+        *decoded = Vec::new();
         Ok(taken)
     }
 

@@ -105,6 +105,10 @@ proptest! {
             for (second, encode_second) in ENCODINGS {
                 let body = encode_second(&encode_first(text.as_bytes()));
                 let encoding = format!("{first}, {second}");
+                if [first, second].iter().all(|one| ["br", "zstd"].contains(one)) {
+                    prop_assert_eq!(decoded(&encoding, [&body[..]]), Err(DecodeError::Windows));
+                    continue;
+                }
                 let (out, _) = decoded(&encoding, body.chunks(size)).unwrap();
                 prop_assert!(out == text.as_bytes(), "{}", encoding);
             }
@@ -177,9 +181,9 @@ fn a_small_body_that_becomes_large_comes_in_small_steps() {
         assert!(body.len() < 80_000, "{encoding}");
         let (out, most) = decoded(encoding, [&body[..]]).unwrap();
         assert_eq!(out.len(), large.len());
-        assert!(most < 2_000_000, "{encoding}: {most}");
-        let twice = encode(&body);
-        let (out, _) = decoded(&format!("{encoding}, {encoding}"), [&twice[..]]).unwrap();
+        assert!(most < 300_000, "{encoding}: {most}");
+        let twice = gzip(&body);
+        let (out, _) = decoded(&format!("{encoding}, gzip"), [&twice[..]]).unwrap();
         assert_eq!(out.len(), large.len());
     }
 }

@@ -45,6 +45,8 @@ pub(super) struct Count {
     shared: u64,
     /// Those of them that are counted nowhere else, if it was looked at.
     apart: Option<u64>,
+    /// The most bytes of files that one process has mapped.
+    pub(super) files: u64,
     pub(super) processes: u64,
     pub(super) tasks: u64,
     /// The CPU time of each process.
@@ -132,6 +134,7 @@ impl Census {
                 private: 0,
                 shared: 0,
                 apart: None,
+                files: 0,
                 processes: 0,
                 tasks: 0,
                 times: Times::new(),
@@ -254,6 +257,7 @@ impl Census {
         };
         self.count.private = self.count.private.saturating_add(private);
         self.count.shared = self.count.shared.saturating_add(shared);
+        self.count.files = self.count.files.max(status.files);
     }
 }
 
@@ -270,6 +274,7 @@ fn read(reserve: &Reserve, process: u32, file: &str) -> Result<String, Errno> {
 struct Status {
     private: u64,
     shared: u64,
+    files: u64,
     tasks: u64,
 }
 
@@ -281,6 +286,7 @@ impl Status {
             match key {
                 "RssAnon" | "VmSwap" => status.private += value * KIB,
                 "RssShmem" => status.shared = value * KIB,
+                "RssFile" => status.files = value * KIB,
                 "Threads" => status.tasks = value,
                 _ => {}
             }
@@ -372,6 +378,7 @@ mod tests {
         let status =
             Status::parse("RssAnon:\t8 kB\nRssFile:\t99 kB\nRssShmem:\t4 kB\nVmSwap:\t1 kB\n");
         assert_eq!((status.private, status.shared), (9 * KIB, 4 * KIB));
+        assert_eq!(status.files, 99 * KIB);
         let shares = Shares::parse(
             "00-ff ---p 00000000 00:00 0 [rollup]\nPss: 99 kB\nPss_Anon: 3 kB\nPss_File: 90 kB\nPss_Shmem: 2 kB\nSwapPss: 1 kB\n",
         );

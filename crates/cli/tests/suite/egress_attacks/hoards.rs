@@ -1,0 +1,72 @@
+//! Clients that have the way out hold whatever it will hold for them.
+
+use std::time::Duration;
+
+use ringfence_testkit::{Folder, Started, Web, status_of, wait_until};
+
+use super::host;
+use crate::suite::clients::Host;
+
+/// What all connections of a sandbox hold together, with the supervisor itself.
+const MOST: u64 = 160 << 20;
+/// Every request to the one is looked at, and bytes pass to the other.
+const NETWORK: &str = "{allow: [{host: web.example.org, methods: [GET, POST], paths: [/**]}, \
+                       open.example.org]}";
+
+/// Has a run hoard in this way. The most memory that its supervisor ever had
+/// by then, in bytes.
+#[track_caller]
+fn peak_under(host: &Host, way: &str) -> u64 {
+    let folder = &host.online.arena.folder;
+    for name in ["web.example.org", "open.example.org"] {
+        host.net().web(name, Web::new());
+    }
+    host.write("hoard.py", include_str!("scripts/hoard.py"));
+    let flags = host.policy(NETWORK);
+    let state = Folder::new();
+    let command = format!("/usr/bin/python3 hoard.py {way}");
+    let words = ["run", flags[0], flags[1], "--", "sh", "-c", &command];
+    let program = host.online.ringfence();
+    let program = program.env("XDG_STATE_HOME", state.path());
+    let run = program.args(words).within(Duration::from_mins(5)).start();
+    let is_held = (0..8).any(|_| wait_until(|| folder.has("held")));
+    let peak = peak_of(&run);
+    host.write("go", "");
+    let outcome = run.finish();
+    assert!(is_held, "{way}: {outcome:?}");
+    eprintln!("{way}: {} held, {} MiB", folder.read("held"), peak >> 20);
+    assert_eq!(outcome.expect_code(0).stdout, "served\n", "{way}");
+    peak
+}
+
+fn peak_of(run: &Started) -> u64 {
+    let text = status_of(run.id(), "VmHWM:");
+    let kibibytes: u64 = text.trim_end_matches(" kB").parse().expect("a number");
+    kibibytes << 10
+}
+
+#[track_caller]
+fn is_bounded(way: &str) {
+    let peak = peak_under(&host(), way);
+    assert!(peak < MOST, "{way}: {} MiB", peak >> 20);
+}
+
+#[test]
+fn g9_answers_that_nobody_reads_take_no_more_than_their_part() {
+    is_bounded("answers 600");
+}
+
+#[test]
+fn g9_streams_that_nobody_reads_take_no_more_than_their_part() {
+    is_bounded("streams 60");
+}
+
+#[test]
+fn g9_large_heads_take_no_more_than_their_part() {
+    is_bounded("heads 60");
+}
+
+#[test]
+fn g9_everything_that_can_be_held_takes_no_more_than_its_part() {
+    is_bounded("everything 140");
+}

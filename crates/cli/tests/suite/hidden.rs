@@ -332,7 +332,7 @@ fn g5_settings_files_that_the_host_replaces_are_there_without_their_tokens() {
     };
     home.write(".npmrc", &npm("old", SECRET));
     let script = "cd; cat .npmrc; touch $OLDPWD/ready; \
-         until grep -q new .npmrc; do sleep 0.01; done; cat .npmrc";
+         until grep -qs new .npmrc; do sleep 0.01; done; cat .npmrc";
     let words = ["run", "--", "sh", "-c", script];
     let program = ringfence().env("HOME", home.path()).args(words);
     let run = program.folder(folder.path()).start();

@@ -34,6 +34,9 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
     ("ptmx", "pts/ptmx"),
 ];
 
+/// How often the host may replace a file while it is mounted upon.
+const MOST_TRIES: usize = 8;
+
 /// Detached mounts made outside, by the index of their overlay.
 pub(super) type GivenTrees = HashMap<usize, OwnedFd>;
 
@@ -347,10 +350,12 @@ impl Root {
             (Content::Hidden { is_folder: false }, _) => {
                 return self.hide(path, || scratch.unreadable_file()).map(|()| None);
             }
+            (Content::Masked(number), _) => {
+                return self.mask(path, || scratch.late(*number)).map(|()| None);
+            }
             (Content::Replaced(number), _) => {
                 return self.hide(path, || scratch.late(*number)).map(|()| None);
             }
-            (Content::Masked(number), _) => (scratch.late(*number)?, false),
             (Content::Own(files), _) => (scratch.own_folder(files)?, true),
             (Content::Scratch, _) => (scratch.tree(&scratch.fresh_name(), 0o1777)?, true),
             (Content::File(bytes), _) => (scratch.file(bytes)?, false),
@@ -367,7 +372,6 @@ impl Root {
         path: &Path,
         cover: impl Fn() -> Result<OwnedFd, Failure>,
     ) -> Result<(), Failure> {
-        const MOST_TRIES: usize = 8;
         for _ in 0..MOST_TRIES {
             let place = match self.open(path) {
                 // What this process cannot reach, with all its rights, nothing
@@ -375,6 +379,23 @@ impl Root {
                 Err(Errno::NOENT | Errno::ACCESS) => return Ok(()),
                 other => other.at(Step::OpenPlace, path)?,
             };
+            match sys::attach(cover()?.as_fd(), place.as_fd()) {
+                Err(Errno::NOENT) => {}
+                other => return other.at(Step::AttachMount, path),
+            }
+        }
+        Err(Errno::BUSY).at(Step::AttachMount, path)
+    }
+
+    /// Mounts over a file that the host may replace at any moment, as what
+    /// refreshes tokens does. Where a layer leaves it out it is made.
+    fn mask(
+        &self,
+        path: &Path,
+        cover: impl Fn() -> Result<OwnedFd, Failure>,
+    ) -> Result<(), Failure> {
+        for _ in 0..MOST_TRIES {
+            let place = self.mount_point(path, false)?;
             match sys::attach(cover()?.as_fd(), place.as_fd()) {
                 Err(Errno::NOENT) => {}
                 other => return other.at(Step::AttachMount, path),
@@ -414,16 +435,23 @@ impl Root {
     }
 
     fn freeze(&self, path: &Path) -> Result<(), Failure> {
-        let place = match self.open(path) {
-            // Gone since it was looked at: then it is a missing name, which
-            // the init guards as well. Or out of reach for all inside.
-            Err(Errno::NOENT | Errno::ACCESS) => return Ok(()),
-            other => other.at(Step::OpenPlace, path)?,
-        };
-        let tree = sys::clone_tree(place.as_fd(), true).at(Step::CloneMount, path)?;
-        sys::set_mount_attributes(tree.as_fd(), MountFlags::READ_ONLY)
-            .at(Step::RestrictMount, path)?;
-        sys::attach(tree.as_fd(), place.as_fd()).at(Step::AttachMount, path)
+        for _ in 0..MOST_TRIES {
+            let place = match self.open(path) {
+                // Gone since it was looked at: then it is a missing name, which
+                // the init guards as well. Or out of reach for all inside.
+                Err(Errno::NOENT | Errno::ACCESS) => return Ok(()),
+                other => other.at(Step::OpenPlace, path)?,
+            };
+            let tree = sys::clone_tree(place.as_fd(), true).at(Step::CloneMount, path)?;
+            sys::set_mount_attributes(tree.as_fd(), MountFlags::READ_ONLY)
+                .at(Step::RestrictMount, path)?;
+            match sys::attach(tree.as_fd(), place.as_fd()) {
+                // The host has replaced it, as editors do.
+                Err(Errno::NOENT) => {}
+                other => return other.at(Step::AttachMount, path),
+            }
+        }
+        Err(Errno::BUSY).at(Step::AttachMount, path)
     }
 
     fn hide_folder(&self, path: &Path, scratch: &Scratch) -> Result<OwnedFd, Failure> {

@@ -300,7 +300,6 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
     }
     let mut end = end.inspect_err(|error| evidence.abandon(unfinished(error, &running)))?;
     let is_told = sweep(&mut end, &evidence, (swept_before, due), request.policy);
-    let duration = started.elapsed();
     if let Some(desk) = desk {
         desk.close();
     }
@@ -308,7 +307,7 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
     let report = end.report(
         words,
         &request.working_folder,
-        duration,
+        started.elapsed(),
         &running,
         &evidence,
         AuditReport::of(request.policy.audit().value, judge),

@@ -3,7 +3,7 @@
 //! What cannot be recorded does not happen: a start that is not on record is
 //! none, and a sandbox whose calls cannot be recorded any more is ended.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -71,6 +71,8 @@ pub(crate) struct Evidence {
     recorder: Arc<Recorder>,
     /// Told once, at the end, and written with it.
     counts: RefCell<Vec<CallCount>>,
+    /// Something found no room.
+    is_full: Cell<bool>,
 }
 
 impl Evidence {
@@ -86,6 +88,7 @@ impl Evidence {
         Ok(Self {
             recorder: Arc::new(recorder),
             counts: RefCell::default(),
+            is_full: Cell::new(false),
         })
     }
 
@@ -144,7 +147,7 @@ impl Evidence {
             }
         }
         if !calls.is_empty() {
-            self.recorder.calls(calls)?;
+            self.noted(self.recorder.calls(calls))?;
         }
         self.counts.borrow_mut().extend(counts);
         Ok(())
@@ -156,9 +159,8 @@ impl Evidence {
             return Ok(());
         }
         let now = Timestamp::now();
-        self.recorder
-            .calls(swept.iter().map(|found| (now, undone(found))))?;
-        Ok(())
+        let swept = swept.iter().map(|found| (now, undone(found)));
+        self.noted(self.recorder.calls(swept))
     }
 
     /// Writes down that a limit was reached.
@@ -167,7 +169,7 @@ impl Evidence {
         hit: &LimitHit,
         held: Option<&HeldLimit>,
     ) -> Result<(), EvidenceError> {
-        self.recorder.limit_hit(LimitReached {
+        self.noted(self.recorder.limit_hit(LimitReached {
             limit: Text::new(hit.limit.as_str()),
             configured: held.map_or(0, |held| held.configured),
             unit: Text::new(hit.limit.unit()),
@@ -175,8 +177,7 @@ impl Evidence {
             mechanism: Text::new(held.map_or("", |held| held.mechanism.as_str())),
             evidence: Text::new(&hit.evidence),
             ended: hit.ends,
-        })?;
-        Ok(())
+        }))
     }
 
     /// Writes down how the run ended, and seals it.
@@ -190,7 +191,7 @@ impl Evidence {
             peaks: report.limits.iter().filter_map(peak).collect(),
             refusals: counted.saturating_add(report.more_refusals),
         };
-        Ok(self.recorder.close(self.counts.take(), ended)?)
+        self.noted(self.recorder.close(self.counts.take(), ended))
     }
 
     /// Seals a run that has no end to tell of, so that it does not look cut off.
@@ -205,6 +206,18 @@ impl Evidence {
             refusals: 0,
         };
         let _ = self.recorder.close(self.counts.take(), ended);
+    }
+
+    /// Whether the reason for a record that is missing is that it found no room.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full.get()
+    }
+
+    fn noted(&self, written: Result<(), LogError>) -> Result<(), EvidenceError> {
+        if written.as_ref().is_err_and(LogError::is_no_room) {
+            self.is_full.set(true);
+        }
+        Ok(written?)
     }
 
     pub(crate) fn totals(&self) -> Totals {
@@ -310,6 +323,7 @@ fn reason(reason: ExitReason) -> &'static str {
         ExitReason::TimeLimit => "time-limit",
         ExitReason::Limit => "limit",
         ExitReason::AuditFailed => "audit-failed",
+        ExitReason::AuditFull => "audit-full",
     }
 }
 

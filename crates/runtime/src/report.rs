@@ -265,6 +265,8 @@ pub enum ExitReason {
     Limit,
     /// It was ended because what it did could not be recorded any more: 125.
     AuditFailed,
+    /// The same, because there was no room for it.
+    AuditFull,
 }
 
 /// One layer of enforcement.
@@ -285,6 +287,13 @@ impl Report {
     pub(crate) fn lose_evidence(&mut self) {
         self.exit.code = 125;
         self.exit.reason = ExitReason::AuditFailed;
+    }
+
+    /// Says that evidence was lost for want of room, if it was lost.
+    pub(crate) fn blame_full_disk(&mut self) {
+        if self.exit.reason == ExitReason::AuditFailed {
+            self.exit.reason = ExitReason::AuditFull;
+        }
     }
 }
 

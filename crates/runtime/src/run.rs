@@ -319,9 +319,15 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
 fn sealed(mut report: Report, home: HomeReport, is_told: bool, evidence: &Evidence) -> Report {
     report.home = Some(home);
     ringfence_sys::give_way();
+    if evidence.is_full() {
+        report.blame_full_disk();
+    }
     let is_sealed = evidence.seal(&report).is_ok();
     if !(is_told && is_sealed) {
         report.lose_evidence();
+    }
+    if evidence.is_full() {
+        report.blame_full_disk();
     }
     report
 }

@@ -136,7 +136,7 @@ pub enum LogError {
 
 impl LogError {
     /// Whether there was no room for a record.
-    pub(crate) fn is_no_room(&self) -> bool {
+    pub fn is_no_room(&self) -> bool {
         match self {
             Self::Write { error, .. } => super::is_full(*error),
             Self::Short { .. } => true,

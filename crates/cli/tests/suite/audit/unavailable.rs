@@ -190,6 +190,54 @@ fn g7_a_read_only_folder_is_refused() {
     is_refused(outcome, &folder, "read-only");
 }
 
+#[track_caller]
+fn is_told_as_full(outcome: &Outcome) {
+    let told = ["error[audit-full]", "hint: make room"];
+    let is_told = told.iter().all(|words| outcome.stderr.contains(words));
+    assert!(is_told, "{}", outcome.stderr);
+}
+
+/// Each of these makes is a record of its own.
+const MANY_RECORDS: &str = "name=$(printf %0240d 1); i=0; \
+    while [ $i -lt 200000 ]; do : > $name-$i; rm $name-$i; i=$((i+1)); done; echo > finished";
+
+#[test]
+fn g7_a_full_disk_is_told_as_that_while_a_command_runs_and_later() {
+    let ledger = Ledger::new();
+    let folder = &ledger.arena.folder;
+    let binary = ringfence().path().display().to_string();
+    // What is too large for a file is told as what is too much for its disk.
+    // The memory that records are handed over in is a file as well.
+    let script = "trap '' XFSZ; ulimit -f 1200; exec \"$0\" \"$@\"";
+    let outcome = Program::new("bash")
+        .args(["-c", script, &binary])
+        .args(["run", "--quiet", "--report", "report.json"])
+        .args(["--", "sh", "-c", MANY_RECORDS])
+        .folder(folder)
+        .env("XDG_STATE_HOME", ledger.state.path())
+        .run()
+        .expect_code(125);
+    is_told_as_full(&outcome);
+    assert!(!folder.has("finished"));
+    let report = folder.read("report.json");
+    let report: serde_json::Value = serde_json::from_str(&report).expect("a report");
+    assert_eq!(report["exit"]["reason"], "audit-full", "{report:#}");
+    let told = ringfence()
+        .args(["audit", "list"])
+        .env("XDG_STATE_HOME", ledger.state.path())
+        .run()
+        .expect_code(0)
+        .stdout;
+    is_listed_as_that(&told);
+}
+
+/// Not as killed. The seal is short, and may have found room.
+#[track_caller]
+fn is_listed_as_that(list: &str) {
+    let known = ["  sealed  ", "  disk full  "];
+    assert!(known.iter().any(|words| list.contains(words)), "{list}");
+}
+
 #[test]
 fn g7_a_command_is_ended_when_it_can_no_longer_be_recorded() {
     if !is_root() {
@@ -198,13 +246,15 @@ fn g7_a_command_is_ended_when_it_can_no_longer_be_recorded() {
     let ledger = Ledger::new();
     // Different names, so that each of them is a record of its own.
     let script = "mount -t tmpfs -o size=256k,mode=755 none $2; \
-        exec $1 run --quiet --report report.json -- sh -c \
-        'i=0; while [ $i -lt 200000 ]; do : > f-$i; rm f-$i; i=$((i+1)); done; echo > finished'";
+        code=0; $1 run --quiet --report report.json -- sh -c \
+        'i=0; while [ $i -lt 200000 ]; do : > f-$i; rm f-$i; i=$((i+1)); done; echo > finished' || code=$?; \
+        $1 audit list; exit $code";
     let outcome = apart(&ledger.state, &ledger.arena.folder, script).expect_code(125);
-    assert!(outcome.stderr.contains("audit"), "{}", outcome.stderr);
+    is_told_as_full(&outcome);
+    is_listed_as_that(&outcome.stdout);
     assert!(!ledger.arena.folder.has("finished"));
     let report: serde_json::Value =
         serde_json::from_str(&ledger.arena.folder.read("report.json")).expect("a report");
-    assert_eq!(report["exit"]["reason"], "audit-failed", "{report:#}");
+    assert_eq!(report["exit"]["reason"], "audit-full", "{report:#}");
     assert_eq!(report["exit"]["code"], 125);
 }

@@ -12,6 +12,21 @@ use crate::git::{self, Named};
 const DEEPEST_INCLUDE: usize = 10;
 /// The most settings that are read from the environment.
 const MOST_VARIABLES: usize = 1000;
+/// Variables with commands that Git runs.
+const COMMANDS: [&str; 12] = [
+    "EDITOR",
+    "GIT_ASKPASS",
+    "GIT_EDITOR",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_PAGER",
+    "GIT_PROXY_COMMAND",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "PAGER",
+    "SSH_ASKPASS",
+    "VISUAL",
+];
 /// The accounts of the machine.
 const ACCOUNTS: &str = "/etc/passwd";
 /// Where Git keeps the configuration of the machine, by how it was built.
@@ -158,7 +173,8 @@ fn home_of(user: &str, accounts: &str) -> Option<PathBuf> {
     })
 }
 
-/// What the settings in the environment name: `GIT_CONFIG_KEY_0` and so on.
+/// What the environment names: by settings, `GIT_CONFIG_KEY_0` and so on, and by
+/// variables of their own.
 fn named_by_variables(environment: &[(OsString, OsString)]) -> Vec<Named> {
     let variables: HashMap<_, _> = environment.iter().rev().cloned().collect();
     let variable = |name: &str| variables.get(&OsString::from(name));
@@ -176,14 +192,15 @@ fn named_by_variables(environment: &[(OsString, OsString)]) -> Vec<Named> {
             continue;
         };
         let key = key.to_string_lossy().to_ascii_lowercase();
-        let condition = key.strip_prefix("includeif.");
-        let is_condition = condition.is_some_and(|rest| rest.strip_suffix(".path").is_some());
-        if key == "core.hookspath" {
-            named.push(Named::Hooks(value.into()));
-        } else if key == "include.path" || is_condition {
-            named.push(Named::Configuration(value.into()));
+        if let Some((section, _)) = key.split_once('.')
+            && let Some((_, last)) = key.rsplit_once('.')
+        {
+            named.extend(git::named_by(section, last, &value.to_string_lossy()));
         }
     }
+    let commands = COMMANDS.iter().filter_map(|name| variable(name));
+    named.extend(commands.flat_map(|line| git::named_by_command(&line.to_string_lossy())));
+    named.extend(variable("GIT_TEMPLATE_DIR").map(|path| Named::Hooks(path.into())));
     named
 }
 
@@ -306,5 +323,31 @@ mod tests {
         assert_eq!(of("6"), want);
         assert_eq!(of("99999999999999999999999"), want);
         assert_eq!(of("0"), []);
+    }
+
+    #[test]
+    fn g4_programs_in_the_environment_are_read() {
+        let of = |name: &str, value: &str| {
+            let mut environment: Vec<(OsString, OsString)> = vec![(name.into(), value.into())];
+            environment.push(("GIT_CONFIG_COUNT".into(), "1".into()));
+            environment.push(("GIT_CONFIG_VALUE_0".into(), "sh tools/run".into()));
+            let mut user = UserGit::of(Path::new("/home/me"), &environment);
+            user.files.clear();
+            user.named()
+        };
+        let program = |path: &str| Named::Program {
+            path: path.into(),
+            is_run: true,
+        };
+        let words = [program("sh"), program("tools/run")];
+        for setting in ["core.fsmonitor", "Filter.a.b.Clean", "Pager.log"] {
+            assert_eq!(of("GIT_CONFIG_KEY_0", setting), words, "{setting}");
+        }
+        assert_eq!(of("GIT_CONFIG_KEY_0", "user.name"), []);
+        for variable in COMMANDS {
+            assert_eq!(of(variable, "~/bin/x -f")[..1], [program("/home/me/bin/x")]);
+        }
+        let template = of("GIT_TEMPLATE_DIR", "/w/tpl");
+        assert_eq!(template, [hooks("/w/tpl")]);
     }
 }

@@ -15,7 +15,9 @@ use std::os::unix::ffi::OsStrExt;
 use ringfence_sys::Errno;
 use rustix::fs::{FileType, Mode, OFlags};
 
-pub(crate) use self::naming::{Named, REBASE, named_files, rebase_commands, rebase_programs};
+pub(crate) use self::naming::{
+    Named, REBASE, named_by, named_by_command, named_files, rebase_commands, rebase_programs,
+};
 use crate::view::FileId;
 
 /// A configuration file larger than this is taken as dangerous.

@@ -297,6 +297,32 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
         "PLANT tools/ssh",
         "git ls-remote ssh://git.example.org/x",
     ),
+    // What new repositories begin with.
+    (
+        "git init -q . && echo a > f && git add f && COMMIT -m a && mkdir -p tpl/hooks && \
+         git config --global init.templateDir \"$PWD/tpl\"",
+        "PLANT tpl/hooks/post-checkout",
+        "git clone -q . new",
+    ),
+    (
+        "git init -q . && echo a > f && git add f && COMMIT -m a && \
+         git config --global init.templateDir \"$PWD/tpl\"",
+        "mkdir tpl; PLANT own; printf '[core]\nfsmonitor = %s\n' \"$PWD/own\" > tpl/config",
+        "git clone -q . new; git -C new status",
+    ),
+    // Where there is no repository.
+    (
+        "git config --global --unset init.templateDir; \
+         git config --global core.hooksPath \"$PWD/hooks\"",
+        "PLANT hooks/pre-commit",
+        "git init -q new; cd new; COMMIT --allow-empty -m x",
+    ),
+    (
+        "git config --global --unset core.hooksPath; mkdir tools; echo true > tools/editor; \
+         git config --global core.editor \"sh $PWD/tools/editor\"",
+        "rm tools/editor; PLANT tools/editor",
+        "git init -q new; cd new; COMMIT --allow-empty",
+    ),
     (
         "git init -q . && echo a > f && git add f && COMMIT -m a && echo b > f && COMMIT -am b && \
          echo true > check.sh && GIT_EDITOR=true git rebase -q -x 'false' -x 'sh check.sh' HEAD~1; true",

@@ -10,7 +10,7 @@ use super::{is_harmless, section_name};
 /// A file that configuration has Git look for, or run, as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Named {
-    /// A directory of hooks.
+    /// A directory of hooks, or one that new repositories get theirs from.
     Hooks(PathBuf),
     /// Further configuration.
     Configuration(PathBuf),
@@ -37,14 +37,25 @@ pub(crate) fn named_files(text: &str) -> Vec<Named> {
         let Some((key, value)) = setting.split_once('=') else {
             continue;
         };
-        let path = PathBuf::from(plain_value(value));
-        match (section.as_str(), key.trim().to_ascii_lowercase().as_str()) {
-            ("core", "hookspath") => named.push(Named::Hooks(path)),
-            ("include" | "includeif", "path") => named.push(Named::Configuration(path)),
-            (section, key) => named.extend(programs(section, key, &plain_value(value))),
-        }
+        let key = key.trim().to_ascii_lowercase();
+        named.extend(named_by(&section, &key, &plain_value(value)));
     }
     named
+}
+
+/// Which files one setting names.
+pub(crate) fn named_by(section: &str, key: &str, value: &str) -> Vec<Named> {
+    match (section, key) {
+        ("core", "hookspath") | ("init", "templatedir") => vec![Named::Hooks(value.into())],
+        ("include" | "includeif", "path") => vec![Named::Configuration(value.into())],
+        _ => programs(section, key, value),
+    }
+}
+
+/// The words of a command line that Git runs.
+pub(crate) fn named_by_command(line: &str) -> Vec<Named> {
+    let words = words(line).map(|path| Named::Program { path, is_run: true });
+    words.collect()
 }
 
 /// The words of a setting that may be programs, or files that these read.

@@ -154,6 +154,18 @@ impl Surveyor<'_> {
                 named.extend(self.guard.user_git().named_in(path, &text));
             }
         }
+        self.follow_named(named, path, trees);
+        self.follow_rebase(directory, path, trees);
+    }
+
+    /// What the user's own configuration names outright, wherever a repository is.
+    pub(super) fn follow_user(&mut self) {
+        let named = self.user_named().to_vec();
+        let anywhere = Path::new("/");
+        self.follow_named(named, Path::new(""), &[anywhere.to_path_buf()]);
+    }
+
+    fn follow_named(&mut self, named: Vec<Named>, path: &Path, trees: &[PathBuf]) {
         for named in named {
             match named {
                 Named::Configuration(path) => self.leads_to(&path),
@@ -170,7 +182,6 @@ impl Surveyor<'_> {
                 }
             }
         }
-        self.follow_rebase(directory, path, trees);
     }
 
     /// A program that Git is told to run, or a file that it is told of, in each

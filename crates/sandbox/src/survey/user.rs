@@ -12,10 +12,28 @@ use crate::git::{self, Named};
 const DEEPEST_INCLUDE: usize = 10;
 /// The most settings that are read from the environment.
 const MOST_VARIABLES: usize = 1000;
+/// Variables with commands that Git runs.
+const COMMANDS: [&str; 12] = [
+    "EDITOR",
+    "GIT_ASKPASS",
+    "GIT_EDITOR",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_PAGER",
+    "GIT_PROXY_COMMAND",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "PAGER",
+    "SSH_ASKPASS",
+    "VISUAL",
+];
 /// The accounts of the machine.
 const ACCOUNTS: &str = "/etc/passwd";
 /// Where Git keeps the configuration of the machine, by how it was built.
 const OF_THE_MACHINE: [&str; 2] = ["/etc/gitconfig", "/usr/local/etc/gitconfig"];
+
+/// A setting that is a line of a request.
+const HEADER: &str = "extraheader";
 
 /// Looks up a variable of the environment outside.
 pub(crate) type Variables<'a> = &'a dyn Fn(&str) -> Option<OsString>;
@@ -158,7 +176,8 @@ fn home_of(user: &str, accounts: &str) -> Option<PathBuf> {
     })
 }
 
-/// What the settings in the environment name: `GIT_CONFIG_KEY_0` and so on.
+/// What the environment names: by settings, `GIT_CONFIG_KEY_0` and so on, and by
+/// variables of their own.
 fn named_by_variables(variable: Variables<'_>) -> Vec<Named> {
     let count = variable("GIT_CONFIG_COUNT");
     let count = count.as_ref().and_then(|count| count.to_str());
@@ -172,16 +191,22 @@ fn named_by_variables(variable: Variables<'_>) -> Vec<Named> {
         let Some(key) = variable(&format!("GIT_CONFIG_KEY_{number}")) else {
             continue;
         };
-        let value = || variable(&format!("GIT_CONFIG_VALUE_{number}")).map(PathBuf::from);
         let key = key.to_string_lossy().to_ascii_lowercase();
-        let condition = key.strip_prefix("includeif.");
-        let is_condition = condition.is_some_and(|rest| rest.strip_suffix(".path").is_some());
-        if key == "core.hookspath" {
-            named.extend(value().map(Named::Hooks));
-        } else if key == "include.path" || is_condition {
-            named.extend(value().map(Named::Configuration));
+        let (Some((section, _)), Some((_, last))) = (key.split_once('.'), key.rsplit_once('.'))
+        else {
+            continue;
+        };
+        // Tokens are handed to Git so, and no file is named.
+        if last == HEADER {
+            continue;
+        }
+        if let Some(value) = variable(&format!("GIT_CONFIG_VALUE_{number}")) {
+            named.extend(git::named_by(section, last, &value.to_string_lossy()));
         }
     }
+    let commands = COMMANDS.iter().filter_map(|name| variable(name));
+    named.extend(commands.flat_map(|line| git::named_by_command(&line.to_string_lossy())));
+    named.extend(variable("GIT_TEMPLATE_DIR").map(|path| Named::Hooks(path.into())));
     named
 }
 
@@ -282,7 +307,7 @@ mod tests {
                 ("Include.Path", "~/more"),
                 ("includeIf.gitdir:/A.b/.path", "/none/here"),
                 ("include.path", "relative"),
-                ("user.name", "/x"),
+                ("http.https://a.test/.extraHeader", "token /x"),
                 ("core.hookspath", "/last"),
             ];
             let mut variables = HashMap::from([("GIT_CONFIG_COUNT".to_owned(), count)]);
@@ -290,8 +315,6 @@ mod tests {
                 variables.insert(format!("GIT_CONFIG_KEY_{number}"), key);
                 variables.insert(format!("GIT_CONFIG_VALUE_{number}"), value);
             }
-            // Others may hold secrets, this one here a header of a request.
-            variables.remove("GIT_CONFIG_VALUE_4");
             let looked = std::cell::RefCell::new(Vec::new());
             let variable = |name: &str| {
                 looked.borrow_mut().push(name.to_owned());
@@ -313,5 +336,37 @@ mod tests {
         assert_eq!(of("6"), want);
         assert_eq!(of("99999999999999999999999"), want);
         assert_eq!(of("0"), []);
+    }
+
+    #[test]
+    fn g4_programs_in_the_environment_are_read() {
+        let of = |name: &str, value: &str| {
+            let variables = [
+                (name, value),
+                ("GIT_CONFIG_COUNT", "1"),
+                ("GIT_CONFIG_VALUE_0", "sh tools/run"),
+            ];
+            let variable = |wanted: &str| {
+                let found = variables.iter().find(|(name, _)| *name == wanted);
+                found.map(|(_, value)| OsString::from(value))
+            };
+            let mut user = UserGit::of(Path::new("/home/me"), &variable);
+            user.files.clear();
+            user.named()
+        };
+        let program = |path: &str| Named::Program {
+            path: path.into(),
+            is_run: true,
+        };
+        let words = [program("sh"), program("tools/run")];
+        for setting in ["core.fsmonitor", "Filter.a.b.Clean", "Pager.log"] {
+            assert_eq!(of("GIT_CONFIG_KEY_0", setting), words, "{setting}");
+        }
+        assert_eq!(of("GIT_CONFIG_KEY_0", "user.name"), []);
+        for variable in COMMANDS {
+            assert_eq!(of(variable, "~/bin/x -f")[..1], [program("/home/me/bin/x")]);
+        }
+        let template = of("GIT_TEMPLATE_DIR", "/w/tpl");
+        assert_eq!(template, [hooks("/w/tpl")]);
     }
 }

@@ -59,6 +59,9 @@ impl<'a> Surveyor<'a> {
                 self.repositories_around(root);
             }
         }
+        if self.guard.guards_git() {
+            self.follow_user();
+        }
         for hooks in relative_hooks(self.user_named()) {
             if !self.found.relative_hooks.contains(&hooks) {
                 self.found.relative_hooks.push(hooks);

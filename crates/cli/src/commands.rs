@@ -29,6 +29,7 @@ use clap::{Args, Command};
 use ringfence_runtime::is_marked_inside;
 use ringfence_sandbox::Cradle;
 
+use crate::environment;
 use crate::error::{COULD_NOT_START, Failure};
 use crate::exit::ExitCode;
 
@@ -150,7 +151,7 @@ pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
 fn run_main(words: Vec<OsString>) -> ExitCode {
     // Before anything else, all of which it is made beside, unless a descriptor
     // may be named: it could be taken for one of our own then.
-    let is_possible = !run::may_name_descriptor(&words) && !is_marked_inside();
+    let is_possible = !run::may_name_descriptor(&words) && !is_marked_inside(&environment::own());
     let cradle = is_possible.then(Cradle::prepare);
     match parse::<run::RunArgs>("run", words) {
         Ok(arguments) => run::main(arguments, cradle),

@@ -1,6 +1,6 @@
 //! Errors as people and programs see them: a stable code, a sentence, a hint.
 
-use ringfence_runtime::{KitError, ParentError, PolicyLoadError, RunError};
+use ringfence_runtime::{IntentError, KitError, ParentError, PolicyLoadError, RunError};
 use ringfence_sandbox::HostError;
 use serde::Serialize;
 
@@ -66,6 +66,12 @@ impl Failure {
             output::tell!("  hint: {}", output::printable(&self.hint));
         }
         ExitCode::from(self.exit)
+    }
+}
+
+impl From<IntentError> for Failure {
+    fn from(error: IntentError) -> Self {
+        Self::new(error.code(), error.to_string(), error.hint())
     }
 }
 

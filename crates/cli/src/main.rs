@@ -4,6 +4,7 @@
 
 mod commands;
 mod descriptor;
+mod environment;
 mod error;
 mod exit;
 mod output;

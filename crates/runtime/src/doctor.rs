@@ -11,6 +11,8 @@ use std::path::Path;
 use ringfence_sys::{self as sys, Errno, IdMap, Probe};
 use serde::Serialize;
 
+use crate::host_env::HostEnv;
+
 /// What was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -99,16 +101,16 @@ impl Finding {
 }
 
 /// Looks at everything. For a process with one thread.
-pub fn examine() -> Vec<Finding> {
-    let mut findings = Vec::from(namespaces());
+pub fn examine(env: &HostEnv) -> Vec<Finding> {
+    let mut findings = Vec::from(namespaces(env));
     findings.extend([landlock(), listener()]);
-    findings.extend(id_mapped_mounts());
+    findings.extend(id_mapped_mounts(env));
     findings.extend([
         nf_tables(),
-        groups::limits(),
+        groups::limits(env),
         subordinate_ids(),
         kvm(),
-        engine(),
+        engine(env),
     ]);
     findings
 }
@@ -131,7 +133,7 @@ fn own_map() -> IdMap {
     }
 }
 
-fn namespaces() -> [Finding; 2] {
+fn namespaces(env: &HostEnv) -> [Finding; 2] {
     let map = own_map();
     let made = sys::in_child(Probe::InNamespaces, || {
         sys::write_own_maps(&map)?;
@@ -145,7 +147,7 @@ fn namespaces() -> [Finding; 2] {
             check,
             Health::Missing,
             errno.to_string(),
-            advice::user_namespaces(),
+            advice::user_namespaces(env),
         ),
     };
     if made.is_err() {
@@ -202,13 +204,13 @@ fn listener() -> Finding {
 }
 
 /// Only root needs them: an ordinary user's sandbox has the user's own id.
-fn id_mapped_mounts() -> Option<Finding> {
+fn id_mapped_mounts(env: &HostEnv) -> Option<Finding> {
     if !rustix::process::geteuid().is_root() {
         return None;
     }
     let check = Check::IdMappedMounts;
-    let here = std::env::current_dir().ok()?;
-    Some(match try_id_mapping(&here) {
+    let here = env.directory()?;
+    Some(match try_id_mapping(here) {
         Ok(()) => Finding::ok(check, format!("work in {}", here.display())),
         Err(errno) => Finding::not_there(
             check,
@@ -296,8 +298,8 @@ fn kvm() -> Finding {
     }
 }
 
-fn engine() -> Finding {
-    let path = std::env::var_os("PATH").unwrap_or_default();
+fn engine(env: &HostEnv) -> Finding {
+    let path = env.variable("PATH").unwrap_or_default();
     let found: Vec<_> = ["podman", "docker"]
         .into_iter()
         .filter(|program| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()))

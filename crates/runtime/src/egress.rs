@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ringfence_audit::{Digest, Process, Recorder, Text};
 use ringfence_egress::{
     self as egress, Ask, Authority, AuthorityError, Credentials, Idle, Interception, ParentError,
-    ParentProxies, Placeholder, ProxyToken, RefusalWords, Roots, RootsError, Service, Settings,
+    Placeholder, ProxyToken, RefusalWords, Roots, RootsError, Service, Settings,
 };
 use ringfence_policy::{AllowRule, Policy, Resolved, Sourced};
 use ringfence_sandbox::{self as sandbox, Intercept, ProxyUser, Running, SpawnError, Trust};
@@ -17,6 +17,8 @@ use rustix::process::Resource;
 use sha2::{Digest as _, Sha256};
 
 use crate::asking::Asking;
+use crate::host_env::HostEnv;
+use crate::parents::{NamedProxies, parent_proxies};
 use crate::run::RunError;
 use crate::secrets::{HostVault, SecretSettings, Surroundings, VaultError};
 use crate::trust;
@@ -32,8 +34,8 @@ pub struct EgressRequest {
     pub proxy_user: ProxyUser,
     /// In whose words refusals are told.
     pub words: RefusalWords,
-    /// Finds the host's own proxies.
-    pub parents: Option<Parents>,
+    /// The host's own proxies, as far as settings name them.
+    pub parents: Option<NamedProxies>,
     /// Where other policies come from while the command runs.
     pub changes: Option<Changes>,
     /// Who is asked about hosts that no rule allows.
@@ -45,11 +47,6 @@ pub struct EgressRequest {
 /// Calls back with each new policy until there are no more. Runs on a thread
 /// of its own.
 pub type Changes = Box<dyn FnOnce(&dyn Fn(Resolved<Policy>)) + Send>;
-
-/// Finds the host's own proxies, whose addresses may hold passwords. It is
-/// called after the sandbox was made, so that its init, which begins as a copy
-/// of this process, has none of them in its memory.
-pub type Parents = Box<dyn FnOnce() -> Result<ParentProxies, ParentError> + Send>;
 
 /// Why there is no way out. Nothing was run.
 #[derive(Debug, thiserror::Error)]
@@ -154,11 +151,12 @@ impl<'a> Prepared<'a> {
             surroundings,
             authority,
             ask: wanted_ask,
+            env,
         } = wanted;
         let interception = interception(policy, authority)?;
-        let parents = request.parents.map(|find| find()).transpose()?;
+        let parents = parent_proxies(request.parents.as_ref(), &|name| env.text(name))?;
         let open_vault = |surroundings| {
-            let vault = HostVault::open(policy.credentials(), surroundings, request.secrets)?;
+            let vault = HostVault::open(policy.credentials(), surroundings, request.secrets, &env)?;
             Ok::<_, EgressError>(Credentials {
                 vault: Arc::new(vault),
                 placeholders,
@@ -169,7 +167,7 @@ impl<'a> Prepared<'a> {
             recorder,
             settings: Settings {
                 limits: limits(policy.limits()),
-                parents: parents.unwrap_or_default(),
+                parents,
                 token: request.token,
                 words: request.words,
                 credentials: surroundings.as_ref().map(open_vault).transpose()?,
@@ -239,6 +237,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) authority: Option<Arc<Authority>>,
     /// Where questions about hosts go.
     pub(crate) ask: Option<Ask>,
+    /// The environment outside.
+    pub(crate) env: HostEnv,
 }
 
 impl<'a> Opening<'a> {
@@ -255,7 +255,7 @@ impl<'a> Opening<'a> {
         match Authority::new() {
             Ok(authority) => {
                 let pem = authority.certificate_pem();
-                let trust = trust::with_authority(&pem, authority.certificate_der());
+                let trust = trust::with_authority(&pem, authority.certificate_der(), &wanted.env);
                 wanted.authority = Some(Arc::new(authority));
                 Some(trust)
             }

@@ -9,7 +9,6 @@ pub(crate) mod dropped;
 mod error;
 mod tree;
 
-use std::ffi::OsString;
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -17,14 +16,12 @@ use std::time::Duration;
 
 use ringfence_audit::Timestamp;
 use ringfence_policy::HomeName;
-use ringfence_sandbox::Host;
 use ringfence_sys::Errno;
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, ResolveFlags};
 use serde::{Deserialize, Serialize};
 
 pub use self::error::HomesError;
 pub use self::tree::{Entry, EntryKind, Size};
-use crate::audit_log::user_folder;
 
 const LOCK: &str = "lock";
 const ABOUT: &str = "about.json";
@@ -33,12 +30,6 @@ const LAYER: &str = "layer";
 const LARGEST_ABOUT: usize = 64 * 1024;
 /// How often a name may change hands while it is taken.
 const MOST_TRIES: usize = 16;
-
-/// The directory of kept homes: `ringfence/homes` below `XDG_STATE_HOME`, or below `.local/state`
-/// in the home directory.
-pub fn homes_folder(variable: &dyn Fn(&str) -> Option<OsString>, host: &Host) -> PathBuf {
-    user_folder("XDG_STATE_HOME", ".local/state", variable, host).join("ringfence/homes")
-}
 
 /// The kept homes of a user.
 #[derive(Debug)]

@@ -19,7 +19,7 @@ mod zipped;
 pub use approval::KitApproval;
 pub use error::KitError;
 pub use inputs::{KitInputs, RunKits};
-pub use load::{Freshness, LoadedKit, kit_cache_folder, load_kits};
+pub use load::{Freshness, KitStore, LoadedKit, load_kits};
 pub use reference::{KitReference, ReferenceError};
 pub use setup::KitSetup;
 

@@ -3,14 +3,16 @@
 #![forbid(unsafe_code)]
 
 mod asking;
-mod audit_log;
 mod covers;
+mod directories;
 mod doctor;
 mod egress;
 mod end;
 mod evidence;
 mod explain;
 mod homes;
+mod host_env;
+mod intent;
 mod kits;
 mod masked;
 mod nesting;
@@ -30,18 +32,20 @@ mod sweeping;
 mod trust;
 
 pub use asking::{Asker, Asking, Permission};
-pub use audit_log::audit_folder;
+pub use directories::Directories;
 pub use doctor::{Check, Finding, Health, examine, examine_hidden};
-pub use egress::{Changes, EgressError, EgressRequest, Parents};
+pub use egress::{Changes, EgressError, EgressRequest};
 pub use evidence::{AuditRequest, EvidenceError};
 pub use explain::{FileQuestion, explain_file};
-pub use homes::{Entry, EntryKind, HeldHome, Homes, HomesError, KeptHome, Size, homes_folder};
+pub use homes::{Entry, EntryKind, HeldHome, Homes, HomesError, KeptHome, Size};
+pub use host_env::{HostEnv, Variables};
+pub use intent::{Here, Intent, IntentError, Remark, Scope, withheld};
 pub use kits::{
-    Freshness, KitApproval, KitError, KitInputs, KitReference, KitSetup, LoadedKit, ReferenceError,
-    RunKits, kit_cache_folder, load_kits,
+    Freshness, KitApproval, KitError, KitInputs, KitReference, KitSetup, KitStore, LoadedKit,
+    ReferenceError, RunKits, load_kits,
 };
 pub use nesting::{is_inside_sandbox, is_marked_inside, nesting_advice};
-pub use parents::{NamedProxies, parent_proxies};
+pub use parents::NamedProxies;
 pub use policy::{
     Loaded, MISSING_AUTHORITY, PolicyInputs, PolicyLoadError, Sources, SrtInputs, SrtLoaded,
     SrtRest, authority_files, check_file,
@@ -58,8 +62,7 @@ pub use secrets::{
     Approval, Approvals, ApprovalsError, AskPassphrase, Asked, Candidate, ContentDigest,
     FolderError, FolderPolicy, PassphraseError, Protection, Purpose, ReadSecretError, SecretName,
     SecretNameError, SecretSettings, SecretStore, StoreError, StoredSecret, Subject, ValueError,
-    VaultError, WORKING_FOLDER_FILE, WorkingFolderError, approvals_folder, read_secret,
-    secret_folder, working_folder_layer,
+    VaultError, WORKING_FOLDER_FILE, WorkingFolderError, read_secret, working_folder_layer,
 };
 pub use stand_in::StandInError;
-pub use sweeping::{SweepError, guard_folder};
+pub use sweeping::SweepError;

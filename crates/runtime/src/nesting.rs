@@ -8,6 +8,8 @@ use ringfence_sandbox::{OWN_FOLDER, Observation};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use crate::host_env::HostEnv;
+
 /// The variable that a sandbox sets.
 const MARK: &str = "RINGFENCE";
 /// What the first process inside is called.
@@ -94,17 +96,17 @@ fn is_of(nester: &Nester, name: &str) -> bool {
 /// Whether this process is inside one of our sandboxes. Both must hold: what a sandbox shows, and
 /// that it withholds calls which ringfence needs. So whoever sets a variable outside changes
 /// nothing; and whoever is told so wrongly could not have been held here anyway.
-pub fn is_inside_sandbox() -> bool {
-    lacks_calls() && (is_marked() || has_own_init() || Path::new(OWN_FOLDER).is_dir())
+pub fn is_inside_sandbox(env: &HostEnv) -> bool {
+    lacks_calls() && (is_marked(env) || has_own_init() || Path::new(OWN_FOLDER).is_dir())
 }
 
 /// The same where the variable is set, for which nothing has to be looked at otherwise.
-pub fn is_marked_inside() -> bool {
-    is_marked() && is_inside_sandbox()
+pub fn is_marked_inside(env: &HostEnv) -> bool {
+    is_marked(env) && is_inside_sandbox(env)
 }
 
-fn is_marked() -> bool {
-    std::env::var_os(MARK).is_some()
+fn is_marked(env: &HostEnv) -> bool {
+    env.variable(MARK).is_some()
 }
 
 fn has_own_init() -> bool {

@@ -47,7 +47,7 @@ pub(crate) fn has_login(settings: &SrtParentProxy) -> bool {
 /// From the host's variables or, setting by setting, from what settings of
 /// srt say. Those have srt's meaning: upper case is stronger, and the proxy
 /// for plain HTTP serves for all where no other is named.
-pub fn parent_proxies(
+pub(crate) fn parent_proxies(
     named: Option<&NamedProxies>,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<ParentProxies, ParentError> {

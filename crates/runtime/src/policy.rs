@@ -20,6 +20,7 @@ use ringfence_policy::{
 use ringfence_sys::Errno;
 
 use self::stack::{FileLayer, LARGEST_FILE, Stack, TextFile};
+use crate::host_env::HostEnv;
 use crate::parents::NamedProxies;
 use crate::secrets::ApprovalsError;
 
@@ -47,8 +48,8 @@ pub struct PolicyInputs {
 
 /// Where things outside the inputs come from; a test passes its own.
 pub struct Sources<'a> {
-    /// Environment variables.
-    pub variable: &'a dyn Fn(&str) -> Option<String>,
+    /// The environment outside.
+    pub env: &'a HostEnv,
     /// What `~` and relative paths mean.
     pub paths: PathContext,
     /// The user's home folder by the user database, if `~` means another.
@@ -193,7 +194,7 @@ impl PolicyInputs {
     /// Every file that the policy is read from, which code under it must not
     /// change.
     pub fn files(&self, sources: &Sources<'_>) -> Vec<PathBuf> {
-        let named = (sources.variable)(variables::POLICY).map(PathBuf::from);
+        let named = sources.env.text(variables::POLICY).map(PathBuf::from);
         let settings = srt::settings_path(self.settings.as_deref(), sources);
         named
             .iter()
@@ -214,12 +215,12 @@ impl PolicyInputs {
                 .as_deref()
                 .map(|home| home_layer(home, &sources.paths)),
         );
-        let named = (sources.variable)(variables::POLICY).map(PathBuf::from);
+        let named = sources.env.text(variables::POLICY).map(PathBuf::from);
         for path in named.iter().chain(&self.policies) {
             layers.push_file(read_policy(path, LayerKind::Policy, &sources.paths)?);
         }
         layers.extend(self.further.iter().cloned());
-        layers.extend(read_variables(sources.variable)?);
+        layers.extend(read_variables(|name| sources.env.text(name))?);
         layers.push(self.flags.to_layer(&sources.paths)?);
         Ok(layers)
     }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use ringfence_egress::Ask;
 use ringfence_policy::{AuditLevel, HomeName, HomeRule, LayerKind, Policy, Resolved};
 use ringfence_sandbox::{
-    Attendant, Command, Cradle, GivenFile, Host, Inlets, Intercept, Judge, Plan, PlanError,
+    Alias, Attendant, Command, Cradle, GivenFile, Host, Inlets, Intercept, Judge, Plan, PlanError,
     PlanRequest, PrivateLayer, Running, ServedFrom, SpawnError, Swept, Trust, TrustPlan, Weaker,
     spawn,
 };
@@ -23,6 +23,7 @@ use crate::egress::{EgressError, EgressRequest, Opening, Outlet, Wanted};
 use crate::end::End;
 use crate::evidence::{AuditRequest, Evidence, EvidenceError};
 use crate::homes::{self, HeldHome, Homes, HomesError};
+use crate::host_env::HostEnv;
 use crate::kits::KitSetup;
 use crate::masked::Masks;
 use crate::nesting::is_inside_sandbox;
@@ -57,7 +58,7 @@ pub struct RunRequest<'a> {
     /// Where.
     pub working_folder: PathBuf,
     /// The environment outside.
-    pub environment: Vec<(OsString, OsString)>,
+    pub env: HostEnv,
     /// The terminal.
     pub terminal: Terminal,
     /// Files in a writable folder that the command must not touch.
@@ -198,9 +199,10 @@ const NOT_STARTED: &str = "not-started";
 
 /// Runs the command to its end.
 pub fn run(request: RunRequest<'_>) -> Result<Report, RunError> {
+    let env = request.env.clone();
     run_outside(request).map_err(|error| {
         // Whatever it was that could not be done: it cannot be mended from here.
-        if is_inside_sandbox() {
+        if is_inside_sandbox(&env) {
             RunError::AlreadyInside
         } else {
             error
@@ -216,7 +218,7 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
     // Until the run is over: no other may change it meanwhile.
     let (kept_home, mut home) = kept_home(&request, judge)?;
     let words = texts(&request.command);
-    let stand_ins = StandIns::of(request.policy, &|name| std::env::var_os(name))?;
+    let stand_ins = StandIns::of(request.policy, &|name| request.env.variable(name))?;
     // Before the plan, which hides what is there.
     let evidence = Evidence::open(request.policy.audit().value, request.audit)?;
     let command = wrapped(request.setup.as_ref(), request.command);
@@ -225,16 +227,14 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
         &request.working_folder,
         &request.guard_folder,
     );
-    let setup = request.setup.as_ref();
-    let alias = setup.and_then(|setup| setup.alias(request.policy));
-    let (given, certificates) = given_files(request.policy, request.setup);
+    let brought = Brought::along(request.policy, request.setup, &request.env);
     let mut plan = Plan::build(PlanRequest {
         policy: request.policy,
         host: request.host,
         command: Command::new(command)?,
         working_folder: &request.working_folder,
-        environment: request.environment,
-        outside: &|name| std::env::var_os(name),
+        environment: request.env.passing(request.policy.environment()),
+        outside: &|name| request.env.variable(name),
         streams: arranged.inside,
         terminal_size: arranged.size,
         untouchable: request.untouchable,
@@ -244,9 +244,9 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
         served_from: served_from(&request.egress),
         proxy_user: request.egress.proxy_user.clone(),
         trust: trust_plan(request.policy),
-        given,
-        alias,
-        certificates,
+        given: brought.files,
+        alias: brought.alias,
+        certificates: brought.certificates,
         cradle: &request.cradle,
         kept_home: kept_home.as_ref().map(HeldHome::path),
         stand_ins: stand_ins.variables,
@@ -275,9 +275,11 @@ fn run_outside(mut request: RunRequest<'_>) -> Result<Report, RunError> {
                 request.host,
                 &plan,
                 &request.working_folder,
+                &request.env,
             ),
             authority: None,
             ask,
+            env: request.env,
         }),
         evidence: &evidence,
         due: due.as_mut(),
@@ -364,16 +366,29 @@ fn dropped(running: &Running, layers: &[(usize, PrivateLayer)]) -> Option<Droppe
     told.reduce(DroppedReport::and)
 }
 
-/// The files for the sandbox's own folder, and the variables that name some of them.
-pub(crate) fn given_files(
-    policy: &Resolved<Policy>,
-    setup: Option<KitSetup>,
-) -> (Vec<GivenFile>, Vec<(&'static str, String)>) {
-    let mut given = setup.map(KitSetup::given).unwrap_or_default();
-    let rules = policy.environment();
-    let certificates = HostCertificates::of(rules, &|name| std::env::var_os(name));
-    given.extend(certificates.given);
-    (given, certificates.variables)
+/// What kits and the host bring along into a sandbox.
+pub(crate) struct Brought {
+    /// Files for the sandbox's own directory.
+    pub(crate) files: Vec<GivenFile>,
+    /// The variables that name some of them.
+    pub(crate) certificates: Vec<(&'static str, String)>,
+    /// A name that the host does not have.
+    pub(crate) alias: Option<Alias>,
+}
+
+impl Brought {
+    pub(crate) fn along(policy: &Resolved<Policy>, setup: Option<KitSetup>, env: &HostEnv) -> Self {
+        let alias = setup.as_ref().and_then(|setup| setup.alias(policy));
+        let mut files = setup.map(KitSetup::given).unwrap_or_default();
+        let rules = policy.environment();
+        let certificates = HostCertificates::of(rules, &|name| env.variable(name));
+        files.extend(certificates.given);
+        Self {
+            files,
+            certificates: certificates.variables,
+            alias,
+        }
+    }
 }
 
 /// An authority of its own, where TLS is intercepted.
@@ -491,6 +506,7 @@ fn surroundings(
     host: &Host,
     plan: &Plan,
     working_folder: &Path,
+    env: &HostEnv,
 ) -> Option<Surroundings> {
     if policy.credentials().is_empty() {
         return None;
@@ -500,7 +516,7 @@ fn surroundings(
     let masked = policy.filesystem().masked.iter();
     Some(Surroundings {
         home: host.home.clone(),
-        path: std::env::var_os("PATH"),
+        path: env.variable("PATH"),
         writable: WritablePlaces::new(writable.map(Path::to_path_buf)),
         masked: masked.map(|file| file.path.clone()).collect(),
     })

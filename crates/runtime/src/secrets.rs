@@ -7,7 +7,6 @@ mod approvals;
 mod digest;
 mod folder;
 mod placeholder;
-mod places;
 mod random;
 mod sources;
 mod store;
@@ -19,7 +18,6 @@ mod writable;
 pub use approvals::{Approval, Approvals, ApprovalsError, Subject};
 pub use digest::ContentDigest;
 pub use folder::FolderError;
-pub use places::{approvals_folder, secret_folder};
 pub use store::{
     AskPassphrase, PassphraseError, Protection, Purpose, SecretName, SecretNameError, SecretStore,
     StoreError, StoredSecret,

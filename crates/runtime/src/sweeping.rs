@@ -4,7 +4,6 @@
 //! directory, locked by the supervisor. Whoever finds one that nobody holds
 //! sweeps in its place.
 
-use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -12,13 +11,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ringfence_policy::{PathRule, Policy, Resolved};
-use ringfence_sandbox::{Host, Plan, SweepRecord, Sweeper, Swept};
+use ringfence_sandbox::{Plan, SweepRecord, Sweeper, Swept};
 use ringfence_sys::Errno;
 use rustix::fs::FlockOperation;
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
-
-use crate::audit_log::state_folder;
 
 /// The most records of other runs that are looked at.
 const MOST_RECORDS: usize = 1000;
@@ -34,11 +31,6 @@ const OLD: Duration = Duration::from_mins(1);
 /// From when on directories that are not there are taken for gone, and not for
 /// those of a disk that is away.
 const VERY_OLD: Duration = Duration::from_hours(24);
-
-/// The directory of records and of what was moved to quarantine.
-pub fn guard_folder(variable: &dyn Fn(&str) -> Option<OsString>, host: &Host) -> PathBuf {
-    state_folder(variable, host).join("ringfence/guard")
-}
 
 /// What lies in the directory while a run goes on.
 #[derive(Serialize, Deserialize)]

@@ -31,11 +31,12 @@ const BUNDLES: [&str; 8] = [
 const LARGEST_BUNDLE: u64 = 16 * 1024 * 1024;
 
 pub(crate) use self::named::HostCertificates;
+use crate::host_env::HostEnv;
 
 /// The host's trust with this authority added, whose certificate is given in
 /// both forms.
-pub(crate) fn with_authority(pem: &str, der: &[u8]) -> Trust {
-    let variable = |name: &str| std::env::var_os(name);
+pub(crate) fn with_authority(pem: &str, der: &[u8], env: &HostEnv) -> Trust {
+    let variable = |name: &str| env.variable(name);
     let mut host = host_bundle(variable("SSL_CERT_FILE").map(PathBuf::from));
     let (more, as_well) = (
         named::all(&variable, Certificates::Instead),

@@ -1,5 +1,6 @@
 //! Facts about this machine and the user that a plan depends on.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use ringfence_sys as sys;
@@ -25,6 +26,17 @@ pub struct Host {
     /// The host id for a sandbox started by root; `None` when there is no
     /// other id than our own to be had.
     pub spare_id: Option<u32>,
+    /// Where the user's bus may listen.
+    pub bus: BusVariables,
+}
+
+/// The variables that say where the user's bus listens.
+#[derive(Debug, Clone, Default)]
+pub struct BusVariables {
+    /// `DBUS_SESSION_BUS_ADDRESS`.
+    pub address: Option<OsString>,
+    /// `XDG_RUNTIME_DIR`.
+    pub runtime: Option<OsString>,
 }
 
 /// Why the facts could not be had.
@@ -51,12 +63,13 @@ impl HostError {
 }
 
 impl Host {
-    /// Looks at this machine; `home` is the value of `HOME`.
-    pub fn look(home: Option<PathBuf>) -> Result<Self, HostError> {
+    /// Looks at this machine, with the user's variables.
+    pub fn look(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, HostError> {
         let uid = rustix::process::geteuid().as_raw();
         let gid = rustix::process::getegid().as_raw();
         let listed = home_of(uid);
-        let home = home
+        let home = variable("HOME")
+            .map(PathBuf::from)
             .filter(|home| home.is_absolute())
             .or_else(|| listed.clone())
             .ok_or(HostError::NoHome { uid })?;
@@ -69,6 +82,10 @@ impl Host {
             other_home,
             landlock_abi: sys::landlock_abi(),
             spare_id,
+            bus: BusVariables {
+                address: variable("DBUS_SESSION_BUS_ADDRESS"),
+                runtime: variable("XDG_RUNTIME_DIR"),
+            },
         })
     }
 }

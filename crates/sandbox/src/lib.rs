@@ -31,7 +31,7 @@ mod within;
 
 pub use cradle::Cradle;
 pub use guarding::Guarding;
-pub use host::{Host, HostError};
+pub use host::{BusVariables, Host, HostError};
 pub use judge::Judge;
 pub use limits::{HeldLimit, LimitHit, LimitName, Mechanism, Unheld, Usage, limit_mechanisms};
 pub use native::{Attendant, ObservationError, Running, SpawnError, spawn};

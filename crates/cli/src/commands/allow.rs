@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use ringfence_audit::{Filter, Group, Grouped, Records, RunPrefix, Verdict, Via};
 use ringfence_policy::Reason;
-use ringfence_runtime::{ProjectError, RuleChange, RuleEntry, RuleList};
+use ringfence_runtime::{Here, ProjectError, RuleChange, RuleEntry, RuleList};
 use serde::Serialize;
 
 use super::audit::{find_run, folder, last_run_in};
-use super::scope::Here;
+use crate::environment;
 use crate::error::Failure;
 use crate::exit::ExitCode;
 use crate::output;
@@ -138,8 +138,8 @@ fn refused_in(run: &WhichRun, common: &CommonArgs) -> Result<Vec<Wanted>, Failur
     let run = match run {
         // What code of another project wanted is no business of this one.
         WhichRun::Last => {
-            let here = Here::look(common.cwd.clone())?;
-            last_run_in(&folder, &here.working_folder)?
+            let here = Here::look(&environment::own(), common.cwd.as_deref())?;
+            last_run_in(&folder, &here.directory)?
         }
         WhichRun::Named(prefix) => find_run(&folder, Some(prefix))?,
     };
@@ -205,7 +205,7 @@ fn chosen(refused: Vec<Wanted>, hosts: &[String]) -> Result<Vec<RuleEntry>, Fail
 }
 
 fn change(entries: &[RuleEntry], list: RuleList, common: &CommonArgs) -> Result<(), Failure> {
-    let here = Here::look(common.cwd.clone())?;
+    let here = Here::look(&environment::own(), common.cwd.as_deref())?;
     let project = here.project();
     let change = if common.dry_run {
         project.preview(list, entries)?

@@ -11,9 +11,9 @@ mod verify;
 use std::path::{Path, PathBuf};
 
 use ringfence_audit::{ReadError, RunPrefix, RunSummary, Text, runs};
-use ringfence_runtime::audit_folder;
-use ringfence_sandbox::Host;
+use ringfence_runtime::Directories;
 
+use crate::environment;
 use crate::error::Failure;
 use crate::exit::ExitCode;
 use crate::output;
@@ -58,8 +58,9 @@ pub(crate) fn main(arguments: AuditArgs) -> ExitCode {
 
 /// Where the record of this user's runs is.
 pub(crate) fn folder() -> Result<PathBuf, Failure> {
-    let host = Host::look(std::env::var_os("HOME").map(PathBuf::from))?;
-    Ok(audit_folder(&|name| std::env::var_os(name), &host))
+    let env = environment::own();
+    let host = env.look_at_host()?;
+    Ok(Directories::of(&env, &host).audit)
 }
 
 /// Says that there was more in the log than could be read.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use ringfence_runtime::{Finding, Health, examine, examine_hidden};
 
+use crate::environment;
 use crate::exit::ExitCode;
 use crate::output;
 
@@ -19,8 +20,9 @@ pub(crate) struct DoctorArgs {
 }
 
 pub(crate) fn main(arguments: &DoctorArgs) -> ExitCode {
-    let mut findings = examine();
-    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let env = environment::own();
+    let mut findings = examine(&env);
+    let home = env.variable("HOME").map(PathBuf::from);
     let home = home.filter(|home| home.is_absolute());
     findings.extend(home.map(|home| examine_hidden(&home)));
     let runs = findings

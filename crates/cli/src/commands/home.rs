@@ -5,11 +5,9 @@ mod prune;
 mod remove;
 mod show;
 
-use std::path::PathBuf;
+use ringfence_runtime::{Directories, Homes, HomesError, Size};
 
-use ringfence_runtime::{Homes, HomesError, Size, homes_folder};
-use ringfence_sandbox::Host;
-
+use crate::environment;
 use crate::error::Failure;
 use crate::exit::ExitCode;
 
@@ -56,11 +54,9 @@ pub(crate) fn main(arguments: &HomeArgs) -> ExitCode {
 
 /// The kept homes of this user.
 fn homes() -> Result<Homes, Failure> {
-    let host = Host::look(std::env::var_os("HOME").map(PathBuf::from))?;
-    Ok(Homes::new(homes_folder(
-        &|name| std::env::var_os(name),
-        &host,
-    )))
+    let env = environment::own();
+    let host = env.look_at_host()?;
+    Ok(Homes::new(Directories::of(&env, &host).homes))
 }
 
 /// A size in a few characters.

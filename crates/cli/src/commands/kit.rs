@@ -4,13 +4,11 @@ mod diff;
 pub(crate) mod show;
 mod validate;
 
-use std::path::PathBuf;
-
 use ringfence_runtime::{
-    Freshness, KitError, KitReference, LoadedKit, kit_cache_folder, load_kits,
+    Directories, Freshness, KitError, KitReference, KitStore, LoadedKit, load_kits,
 };
-use ringfence_sandbox::Host;
 
+use crate::environment;
 use crate::error::Failure;
 use crate::exit::ExitCode;
 
@@ -57,15 +55,24 @@ struct ReadArgs {
 impl ReadArgs {
     fn read(&self, kits: &[String]) -> Result<Vec<LoadedKit>, Failure> {
         let kits = references(kits)?;
-        let host = Host::look(std::env::var_os("HOME").map(PathBuf::from))?;
-        let cache = kit_cache_folder(&|name| std::env::var_os(name), &host);
+        let store = store()?;
         let freshness = if self.refresh {
             Freshness::Fresh
         } else {
             Freshness::Pinned
         };
-        Ok(load_kits(&kits, &self.kit_arg, &cache, freshness)?)
+        Ok(load_kits(&kits, &self.kit_arg, &store, freshness)?)
     }
+}
+
+/// Where this user's kits are kept.
+pub(crate) fn store() -> Result<KitStore, Failure> {
+    let env = environment::own();
+    let host = env.look_at_host()?;
+    Ok(KitStore {
+        directory: Directories::of(&env, &host).kits,
+        env,
+    })
 }
 
 /// Kits as they were named. Not left to the command line's own parser, which

@@ -9,8 +9,8 @@ use std::time::Duration;
 use clap::ValueEnum;
 use ringfence_policy::shell_word;
 use ringfence_runtime::{
-    Asking, AuditRequest, EgressRequest, NamedProxies, Parents, Report, RunError, RunRequest,
-    SecretSettings, Terminal, examine, is_marked_inside, parent_proxies, run,
+    Asking, AuditRequest, EgressRequest, HostEnv, Remark, Report, RunError, RunRequest,
+    SecretSettings, Terminal, examine, is_marked_inside, run,
 };
 use ringfence_sandbox::{Cradle, SpawnError, Weaker};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
@@ -19,9 +19,10 @@ use super::asking::TerminalAsker;
 use super::ending::{
     Addition, Advice, explain_start_failure, show_dropped, show_limits, show_reduced, show_refusals,
 };
-use super::scope::{ScopeArgs, variable};
+use super::scope::ScopeArgs;
 use super::secret::passphrase::asking;
 use crate::descriptor;
+use crate::environment;
 use crate::error::{COULD_NOT_START, Failure};
 use crate::exit::ExitCode;
 use crate::output;
@@ -147,20 +148,21 @@ pub(crate) fn main(arguments: RunArgs, cradle: Option<Cradle>) -> ExitCode {
 }
 
 fn start(arguments: RunArgs, cradle: Option<Cradle>) -> Result<Report, Failure> {
-    if is_marked_inside() {
+    let env = environment::own();
+    if is_marked_inside(&env) {
         return Err(RunError::AlreadyInside.into());
     }
     let passphrase = asking(arguments.passphrase_fd);
     let cradle = cradle.unwrap_or_else(Cradle::prepare);
     let asker = arguments.ask.then(TerminalAsker::open).transpose()?;
-    let scope = arguments.scope.resolve()?;
+    let scope = arguments.scope.resolve(&env)?;
     let record = arguments.report.as_deref();
     let record = record
-        .map(|path| Record::open(path, &scope.here.working_folder))
+        .map(|path| Record::open(path, &scope.here.directory))
         .transpose()?;
     if !arguments.quiet {
         for remark in &scope.remarks {
-            output::tell!("ringfence: {}", output::printable(remark));
+            output::tell!("ringfence: {}", output::printable(&told(remark)));
         }
     }
     let project = scope.here.project();
@@ -170,8 +172,8 @@ fn start(arguments: RunArgs, cradle: Option<Cradle>) -> Result<Report, Failure> 
         command: arguments.command,
         setup: scope.setup,
         cradle,
-        working_folder: scope.here.working_folder,
-        environment: passed_environment(scope.policy.environment()),
+        working_folder: scope.here.directory,
+        env: env.clone(),
         terminal: terminal(arguments.tty, arguments.no_tty),
         untouchable: record
             .iter()
@@ -185,27 +187,27 @@ fn start(arguments: RunArgs, cradle: Option<Cradle>) -> Result<Report, Failure> 
             no_listener: arguments.weaker.contains(&WeakerForm::Listener),
         },
         egress: EgressRequest {
-            parents: Some(find_parents(scope.parents)),
+            parents: scope.parents,
             asking: asker.map(|asker| Asking {
                 asker: Box::new(asker),
                 project,
                 hold: arguments.ask_hold.map(Duration::from_millis),
             }),
             secrets: SecretSettings {
-                store: scope.here.secret_folder,
+                store: scope.here.directories.secrets,
                 passphrase: Some(passphrase),
             },
             ..EgressRequest::default()
         },
-        homes: scope.here.homes_folder,
+        homes: scope.here.directories.homes,
         audit: AuditRequest {
             name: arguments.name.map(|name| name.0),
-            folder: scope.here.audit_folder,
+            folder: scope.here.directories.audit,
             observer: None,
         },
-        guard_folder: scope.here.guard_folder,
+        guard_folder: scope.here.directories.guard,
     })
-    .map_err(with_examination)?;
+    .map_err(|error| with_examination(error, &env))?;
     if let Some(record) = record {
         record.write(&report)?;
     }
@@ -214,20 +216,14 @@ fn start(arguments: RunArgs, cradle: Option<Cradle>) -> Result<Report, Failure> 
     Ok(report)
 }
 
-/// The host's own proxies, from settings or its variables.
-pub(crate) fn find_parents(named: Option<NamedProxies>) -> Parents {
-    Box::new(move || parent_proxies(named.as_ref(), &variable))
-}
-
-/// The variables that pass. Others are not even copied: copies would still be
-/// in the memory of the process that becomes the sandbox's init.
-pub(crate) fn passed_environment(
-    rules: &ringfence_policy::Environment,
-) -> Vec<(OsString, OsString)> {
-    ringfence_sys::environment_where(|name| match std::str::from_utf8(name) {
-        Ok(name) => rules.passes(name),
-        Err(_) => rules.pass_all,
-    })
+/// With what to do about it.
+fn told(remark: &Remark) -> String {
+    match remark {
+        Remark::Withheld { service, .. } => {
+            format!("{remark}; to approve it in this run: --approve {service}")
+        }
+        other => other.to_string(),
+    }
 }
 
 fn terminal(always: bool, never: bool) -> Terminal {
@@ -239,7 +235,7 @@ fn terminal(always: bool, never: bool) -> Terminal {
 }
 
 /// When the sandbox could not be built, says what `doctor` would say.
-pub(crate) fn with_examination(error: RunError) -> Failure {
+pub(crate) fn with_examination(error: RunError, env: &HostEnv) -> Failure {
     // A network that cannot be entered has a hint of its own.
     let is_machine = matches!(&error, RunError::Spawn(cause)
         if !matches!(cause, SpawnError::EnterNetwork(_)));
@@ -247,7 +243,7 @@ pub(crate) fn with_examination(error: RunError) -> Failure {
     if !is_machine {
         return failure;
     }
-    let missing: Vec<_> = examine()
+    let missing: Vec<_> = examine(env)
         .into_iter()
         .filter(|finding| finding.health == ringfence_runtime::Health::Missing)
         .collect();

@@ -4,16 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use ringfence_policy::{
-    AuditLevel, Credential, FlagLayer, GuardMode, Layer, LayerKind, PathContext, PathRule, Policy,
-    Resolved, Sourced,
-};
-use ringfence_runtime::{
-    Approvals, KitInputs, KitReference, KitSetup, NamedProxies, PolicyInputs, Project, Sources,
-    WORKING_FOLDER_FILE, approvals_folder, audit_folder, authority_files, guard_folder,
-    homes_folder, kit_cache_folder, secret_folder, working_folder_layer,
-};
-use ringfence_sandbox::Host;
+use ringfence_policy::{AuditLevel, FlagLayer, GuardMode};
+use ringfence_runtime::{HostEnv, Intent, KitInputs, PolicyInputs, Scope};
 
 use super::kit;
 use super::limits::LimitArgs;
@@ -145,99 +137,6 @@ impl From<Level> for AuditLevel {
     }
 }
 
-/// A machine and a folder of it.
-pub(crate) struct Here {
-    pub(crate) host: Host,
-    pub(crate) working_folder: PathBuf,
-    /// Where decisions are written down.
-    pub(crate) audit_folder: PathBuf,
-    /// Where secrets are kept.
-    pub(crate) secret_folder: PathBuf,
-    /// Where it is written down what was approved.
-    pub(crate) approvals_folder: PathBuf,
-    /// Where it is written down what is to be swept, and what was swept lies.
-    pub(crate) guard_folder: PathBuf,
-    /// Where homes are kept.
-    pub(crate) homes_folder: PathBuf,
-}
-
-impl Here {
-    /// Looks at the machine; `named` is the working folder if not the current one.
-    pub(crate) fn look(named: Option<PathBuf>) -> Result<Self, Failure> {
-        let host = Host::look(std::env::var_os("HOME").map(PathBuf::from))?;
-        let variable = |name: &str| std::env::var_os(name);
-        Ok(Self {
-            working_folder: working_folder(named)?,
-            audit_folder: audit_folder(&variable, &host),
-            secret_folder: secret_folder(&variable, &host),
-            approvals_folder: approvals_folder(&variable, &host),
-            guard_folder: guard_folder(&variable, &host),
-            homes_folder: homes_folder(&variable, &host),
-            host,
-        })
-    }
-
-    /// What policies are read from besides files.
-    pub(crate) fn sources(&self) -> Sources<'static> {
-        Sources {
-            variable: &variable,
-            paths: PathContext {
-                home: self.host.home.clone(),
-                base: self.working_folder.clone(),
-            },
-            other_home: self.host.other_home.clone(),
-            approvals: self.approvals_folder.clone(),
-        }
-    }
-
-    /// The working folder, as one whose rules may be changed.
-    pub(crate) fn project(&self) -> Project {
-        Project {
-            folder: self.working_folder.clone(),
-            paths: self.sources().paths,
-            approvals: self.approvals_folder.clone(),
-        }
-    }
-
-    /// Our own folders, which no command may read or write, there or not.
-    pub(crate) fn own_folders(&self) -> [&Path; 5] {
-        [
-            &self.audit_folder,
-            &self.secret_folder,
-            &self.approvals_folder,
-            &self.guard_folder,
-            &self.homes_folder,
-        ]
-    }
-
-    /// Those of them that are not among the places that are hidden anyway.
-    pub(crate) fn folders_to_hide(&self) -> impl Iterator<Item = &Path> {
-        let usual = [".local/state", ".local/share"].map(|name| self.host.home.join(name));
-        let folders = self.own_folders().into_iter();
-        folders.filter(move |folder| !usual.iter().any(|usual| folder.starts_with(usual)))
-    }
-}
-
-/// A variable of our own environment.
-pub(crate) fn variable(name: &str) -> Option<String> {
-    // What is no text must not count as missing: it may be a list of denials.
-    Some(std::env::var_os(name)?.to_string_lossy().into_owned())
-}
-
-/// A machine, a folder, and the policy that holds there.
-pub(crate) struct Scope {
-    pub(crate) here: Here,
-    pub(crate) policy: Resolved<Policy>,
-    /// The host's proxies, as far as settings name them.
-    pub(crate) parents: Option<NamedProxies>,
-    /// The files that the policy was read from, and our own folders.
-    pub(crate) files: Vec<PathBuf>,
-    /// What kits do before the command.
-    pub(crate) setup: Option<KitSetup>,
-    /// What the operator should know, one sentence each.
-    pub(crate) remarks: Vec<String>,
-}
-
 impl ScopeArgs {
     /// The working folder, where it is named.
     pub(crate) fn folder(&self) -> Option<&Path> {
@@ -245,75 +144,17 @@ impl ScopeArgs {
     }
 
     /// Finds the folder and resolves the policy.
-    pub(crate) fn resolve(self) -> Result<Scope, Failure> {
-        let here = Here::look(self.cwd.clone())?;
-        let sources = here.sources();
-        let brought = self.brought(&here)?;
-        let mut inputs = self.inputs();
-        let hidden = here.folders_to_hide();
-        inputs
-            .flags
-            .hide
-            .extend(hidden.map(|folder| folder.to_string_lossy().into_owned()));
-        inputs.further = brought.layers;
-        let loaded = inputs.load(&sources)?;
-        if let Some(setup) = &brought.setup {
-            setup.check(&loaded.policy)?;
-        }
-        let mut files = inputs.files(&sources);
-        files.extend(here.own_folders().map(Path::to_path_buf));
-        files.extend(brought.files);
-        files.extend(authority_files(&loaded.policy));
-        Ok(Scope {
-            remarks: brought
-                .remarks
-                .into_iter()
-                .chain(withheld(&loaded.policy, |service| {
-                    format!("to approve it in this run: --approve {service}")
-                }))
-                .chain(nothing_to_show(&loaded.policy))
-                .collect(),
-            policy: loaded.policy,
-            parents: loaded.parents,
-            setup: brought.setup,
-            files,
-            here,
-        })
-    }
-
-    /// What kits and the working folder bring along.
-    fn brought(&self, here: &Here) -> Result<Brought, Failure> {
-        let file = here.working_folder.join(WORKING_FOLDER_FILE);
-        let is_there = file.symlink_metadata().is_ok();
-        if self.kit.is_empty() && !is_there {
-            return Ok(Brought::default());
-        }
-        let approvals = Approvals::open(&here.approvals_folder)?;
-        let own = working_folder_layer(&here.working_folder, &approvals, &here.sources().paths)?;
-        let mut brought = Brought {
-            layers: own.layer.into_iter().collect(),
-            files: own.file.into_iter().collect(),
-            remarks: own.note.into_iter().collect(),
-            setup: None,
-        };
-        if self.kit.is_empty() {
-            return Ok(brought);
-        }
-        let cache = kit_cache_folder(&|name| std::env::var_os(name), &here.host);
-        let named = kit::references(&self.kit)?;
+    pub(crate) fn resolve(self, env: &HostEnv) -> Result<Scope, Failure> {
         let kits = KitInputs {
-            kits: named.clone(),
+            kits: kit::references(&self.kit)?,
             arguments: self.kit_arg.clone(),
         };
-        let kits = kits.load(&here.working_folder, &cache, &approvals)?;
-        brought.layers.extend(kits.layers);
-        brought.remarks.extend(kits.remarks);
-        brought.setup = kits.setup;
-        brought
-            .files
-            .extend(named.iter().flat_map(KitReference::files));
-        brought.files.push(cache);
-        Ok(brought)
+        let intent = Intent {
+            directory: self.cwd.clone(),
+            kits,
+            policy: self.inputs(),
+        };
+        Ok(intent.resolve(env)?)
     }
 
     fn inputs(self) -> PolicyInputs {
@@ -345,63 +186,4 @@ impl ScopeArgs {
             },
         }
     }
-}
-
-/// What a run gets besides policies and flags.
-#[derive(Default)]
-struct Brought {
-    layers: Vec<Layer>,
-    /// Where it came from, which code under its policy must not change.
-    files: Vec<PathBuf>,
-    remarks: Vec<String>,
-    setup: Option<KitSetup>,
-}
-
-/// What a flag says to show, and is not there.
-fn nothing_to_show(policy: &Resolved<Policy>) -> Vec<String> {
-    let shown = policy.filesystem().read_allow.iter();
-    let by_flag = shown.filter(|rule| rule.origin.layer == LayerKind::Flag);
-    let missing = by_flag.filter_map(|rule| match &rule.value {
-        PathRule::Literal(path) if path.symlink_metadata().is_err() => Some(path),
-        _ => None,
-    });
-    missing
-        .map(|path| format!("--read: nothing is at {}", path.display()))
-        .collect()
-}
-
-/// What is asked for and was not approved, and what to do about it.
-pub(crate) fn withheld(policy: &Resolved<Policy>, remedy: impl Fn(&str) -> String) -> Vec<String> {
-    let credentials = policy.withheld().iter();
-    let remark = |credential: &Sourced<Credential>| {
-        format!(
-            "credential {} of {} is not approved, and requests go without it; {}",
-            credential.service,
-            credential.origin,
-            remedy(&credential.service)
-        )
-    };
-    credentials.map(remark).collect()
-}
-
-/// The named folder or the current one, absolute and with links resolved.
-fn working_folder(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
-    let hint = "go to an existing folder, or name one: --cwd DIR";
-    let folder = match named {
-        Some(folder) => folder,
-        None => std::env::current_dir().map_err(|error| {
-            Failure::new(
-                "no-working-folder",
-                format!("the current folder is gone: {error}"),
-                hint,
-            )
-        })?,
-    };
-    std::fs::canonicalize(&folder).map_err(|error| {
-        Failure::new(
-            "no-working-folder",
-            format!("{}: {error}", folder.display()),
-            hint,
-        )
-    })
 }

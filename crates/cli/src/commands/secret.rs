@@ -5,12 +5,10 @@ pub(crate) mod passphrase;
 mod remove;
 mod set;
 
-use std::path::PathBuf;
-
-use ringfence_runtime::{SecretStore, StoreError, secret_folder};
-use ringfence_sandbox::Host;
+use ringfence_runtime::{Directories, SecretStore, StoreError};
 
 use crate::descriptor;
+use crate::environment;
 use crate::error::Failure;
 use crate::exit::ExitCode;
 
@@ -60,8 +58,9 @@ impl StoreArgs {
             let message = format!("cannot keep other processes from this one's memory: {errno}");
             Failure::new("memory-exposed", message, "see: ringfence doctor")
         })?;
-        let host = Host::look(std::env::var_os("HOME").map(PathBuf::from))?;
-        let folder = secret_folder(&|name| std::env::var_os(name), &host);
+        let env = environment::own();
+        let host = env.look_at_host()?;
+        let folder = Directories::of(&env, &host).secrets;
         let ask = passphrase::asking(self.passphrase_fd);
         Ok(SecretStore::new(&folder, Some(ask)))
     }

@@ -18,16 +18,17 @@ use ringfence_audit::RunId;
 use ringfence_policy::variables::QUIET;
 use ringfence_policy::{Policy, Resolved};
 use ringfence_runtime::{
-    AuditRequest, EgressRequest, MISSING_AUTHORITY, ProxyToken, RefusalWords, Report, RunError,
-    RunRequest, SecretSettings, SrtInputs, SrtLoaded, Terminal, is_marked_inside, run,
+    AuditRequest, EgressRequest, Here, HostEnv, MISSING_AUTHORITY, ProxyToken, RefusalWords,
+    Report, RunError, RunRequest, SecretSettings, SrtInputs, SrtLoaded, Terminal, is_marked_inside,
+    run, withheld,
 };
 use ringfence_sandbox::{Cradle, Intercept, ProxyUser, Weaker};
 
 use self::control::Control;
 use self::debug::Debug;
 use super::ending::{Addition, Advice, explain_start_failure, show_limits, show_refusals};
-use super::run::{find_parents, passed_environment, with_examination};
-use super::scope::{Here, variable, withheld};
+use super::run::with_examination;
+use crate::environment;
 use crate::error::Failure;
 use crate::exit::ExitCode;
 use crate::output;
@@ -77,7 +78,7 @@ pub(crate) fn main(words: Vec<OsString>) -> ExitCode {
         Ok(report) => {
             explain_start_failure(&report);
             show_limits(&report, false);
-            if !is_quiet(&arguments) {
+            if !is_quiet(&arguments, &environment::own()) {
                 show_refusals(&report, &ADVICE);
             }
             ExitCode::from(report.exit.code)
@@ -87,8 +88,10 @@ pub(crate) fn main(words: Vec<OsString>) -> ExitCode {
 }
 
 /// By the flag or, for callers that have no say in the words, by the variable.
-fn is_quiet(arguments: &SrtArgs) -> bool {
-    let by_variable = variable(QUIET).is_some_and(|value| !["", "0"].contains(&value.as_str()));
+fn is_quiet(arguments: &SrtArgs, env: &HostEnv) -> bool {
+    let by_variable = env
+        .text(QUIET)
+        .is_some_and(|value| !["", "0"].contains(&value.as_str()));
     arguments.quiet || by_variable
 }
 
@@ -103,24 +106,24 @@ fn show_skipped(policy: &Resolved<Policy>) {
 fn start(arguments: &SrtArgs) -> Result<Report, Failure> {
     // Before there are descriptors of our own, one of which it could be.
     let control = arguments.control_fd.map(Control::open).transpose()?;
-    if is_marked_inside() {
+    let env = environment::own();
+    if is_marked_inside(&env) {
         return Err(RunError::AlreadyInside.into());
     }
     // Before anything else, all of which it is made beside.
     let cradle = Cradle::prepare();
-    let debug = Debug::new(arguments.debug);
-    let here = Here::look(None)?;
+    let debug = Debug::new(arguments.debug, &env);
+    let here = Here::look(&env, None)?;
     let inputs = SrtInputs {
         settings: arguments.settings.clone(),
-        hide: here.folders_to_hide().map(ToOwned::to_owned).collect(),
+        hide: here.directories_to_hide().map(ToOwned::to_owned).collect(),
     };
     let loaded = inputs.load(&here.sources())?;
-    for remark in withheld(&loaded.policy, |_| {
-        "to approve it: ringfence trust FILE".to_owned()
-    }) {
-        output::tell!("srt: {}", output::printable(&remark));
+    for remark in withheld(&loaded.policy) {
+        let told = format!("{remark}; to approve it: ringfence trust FILE");
+        output::tell!("srt: {}", output::printable(&told));
     }
-    if !is_quiet(arguments) {
+    if !is_quiet(arguments, &env) {
         show_skipped(&loaded.policy);
     }
     debug.show_policy(&loaded);
@@ -141,15 +144,15 @@ fn run_command(
 ) -> Result<Report, Failure> {
     let token = token()?;
     let rest = loaded.rest;
-    let own_folders = here.own_folders().map(Path::to_path_buf);
+    let own = here.directories.closed().map(Path::to_path_buf);
     run(RunRequest {
         policy: &loaded.policy,
         host: &here.host,
         command: vec!["bash".into(), "-c".into(), command.to_owned()],
-        working_folder: here.working_folder,
-        environment: passed_environment(loaded.policy.environment()),
+        working_folder: here.directory,
+        env: here.env.clone(),
         terminal: Terminal::Auto,
-        untouchable: loaded.untouchable.into_iter().chain(own_folders).collect(),
+        untouchable: loaded.untouchable.into_iter().chain(own).collect(),
         weaker: Weaker::default(),
         setup: None,
         cradle,
@@ -165,22 +168,22 @@ fn run_command(
                 realm: "srt",
                 password: token,
             }),
-            parents: Some(find_parents(Some(loaded.parents))),
+            parents: Some(loaded.parents),
             changes: control.map(|control| control.into_changes(rest, debug)),
             secrets: SecretSettings {
-                store: here.secret_folder,
+                store: here.directories.secrets,
                 passphrase: None,
             },
         },
-        homes: here.homes_folder,
+        homes: here.directories.homes,
         audit: AuditRequest {
             name: None,
-            folder: here.audit_folder,
+            folder: here.directories.audit,
             observer: debug.observer(),
         },
-        guard_folder: here.guard_folder,
+        guard_folder: here.directories.guard,
     })
-    .map_err(with_examination)
+    .map_err(|error| with_examination(error, &here.env))
 }
 
 /// What the proxies are shown as a password: known inside this sandbox only.

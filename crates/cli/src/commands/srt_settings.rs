@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ringfence_policy::variables::kagent_settings;
 
-use super::scope::variable;
+use crate::environment;
 use crate::error::Failure;
 use crate::exit::ExitCode;
 use crate::output;
@@ -37,7 +37,8 @@ pub(crate) fn main(arguments: &SrtSettingsArgs) -> ExitCode {
 }
 
 fn show(output: Option<&Path>) -> Result<(), Failure> {
-    let settings = kagent_settings(variable)
+    let env = environment::own();
+    let settings = kagent_settings(|name| env.text(name))
         .map_err(|error| Failure::new(error.code(), error.to_string(), error.hint()))?;
     let Some(path) = output else {
         output::print_json(&settings);

@@ -7,11 +7,12 @@ mod kit;
 
 use std::path::{Path, PathBuf};
 
-use ringfence_runtime::{Approval, Approvals, ApprovalsError, approvals_folder};
+use ringfence_runtime::{Approval, Approvals, ApprovalsError, Directories};
 use ringfence_sandbox::Host;
 
 use self::asking::Asking;
 use self::kit::KitArgs;
+use crate::environment;
 use crate::error::Failure;
 use crate::exit::ExitCode;
 use crate::output;
@@ -64,8 +65,9 @@ pub(crate) fn main(arguments: &TrustArgs) -> ExitCode {
 }
 
 fn start(arguments: &TrustArgs) -> Result<(), Failure> {
-    let host = Host::look(std::env::var_os("HOME").map(PathBuf::from))?;
-    let folder = approvals_folder(&|name| std::env::var_os(name), &host);
+    let env = environment::own();
+    let host = env.look_at_host()?;
+    let folder = Directories::of(&env, &host).approvals;
     let mut approvals = Approvals::open(&folder)?;
     let Some(subject) = &arguments.subject else {
         list(&approvals, arguments.json);
@@ -85,7 +87,7 @@ fn start(arguments: &TrustArgs) -> Result<(), Failure> {
 fn find(subject: &Path, arguments: &KitArgs, host: &Host) -> Result<Asking, Failure> {
     match kit::reference(subject)? {
         Some(reference) => {
-            let kit = arguments.read(&reference, host)?;
+            let kit = arguments.read(&reference)?;
             Ok(Asking::Kit(Box::new(kit)))
         }
         None => arguments.refuse().and_then(|()| file::read(subject, host)),

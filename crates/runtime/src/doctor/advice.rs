@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::host_env::HostEnv;
 use crate::nesting::is_inside_sandbox;
 
 /// The profile that lets one program use user namespaces on Ubuntu 24.04 and
@@ -15,8 +16,8 @@ fn apparmor_profile(program: &str) -> String {
 }
 
 /// The fix for user namespaces that cannot be used.
-pub(super) fn user_namespaces() -> String {
-    if is_inside_sandbox() {
+pub(super) fn user_namespaces(env: &HostEnv) -> String {
+    if is_inside_sandbox(env) {
         return "this is a ringfence sandbox already: start ringfence outside of it".to_owned();
     }
     let setting = |path: &str| {

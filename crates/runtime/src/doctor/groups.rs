@@ -1,10 +1,9 @@
 //! What would hold each limit here.
 
-use std::path::PathBuf;
-
-use ringfence_sandbox::{Host, LimitName, Mechanism, limit_mechanisms};
+use ringfence_sandbox::{LimitName, Mechanism, limit_mechanisms};
 
 use super::{Check, Finding, Health};
+use crate::host_env::HostEnv;
 
 /// Where there is no group at all.
 const GET_A_GROUP: &str = "run where your own systemd can be reached (loginctl enable-linger; XDG_RUNTIME_DIR=/run/user/$(id -u)), or start ringfence as root, outside of a container or with a writable /sys/fs/cgroup";
@@ -13,9 +12,8 @@ const GET_CONTROLLERS: &str = "give users every controller: systemctl edit user@
 
 /// Whether a control group holds every limit that one can hold, and what does
 /// otherwise.
-pub(super) fn limits() -> Finding {
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    match Host::look(home) {
+pub(super) fn limits(env: &HostEnv) -> Finding {
+    match env.look_at_host() {
         Ok(host) => finding(&limit_mechanisms(&host)),
         Err(error) => Finding::not_there(
             Check::Limits,

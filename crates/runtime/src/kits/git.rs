@@ -9,14 +9,13 @@ mod path;
 mod tool;
 mod tree;
 
-use std::path::Path;
-
 pub(super) use error::GitError;
 
 use self::cache::Cache;
+use self::tool::Git;
 use super::collect::Collected;
 use super::error::KitError;
-use super::load::Freshness;
+use super::load::{Freshness, KitStore};
 use super::reference::GitReference;
 
 /// Reads the kit at `reference`, and returns its commit. What was fetched once
@@ -24,15 +23,17 @@ use super::reference::GitReference;
 /// a fresh look is asked for.
 pub(super) fn read(
     reference: &GitReference,
-    cache: &Path,
+    store: &KitStore,
     freshness: Freshness,
     kit: &mut Collected,
 ) -> Result<String, KitError> {
-    let cache = Cache::open(cache, reference)?;
+    let git = Git::of(&store.env);
+    let cache = Cache::open(&store.directory, reference, &git)?;
     let commit = match (cache.pinned()?, freshness) {
         (Some(commit), Freshness::Pinned) => commit,
         _ => cache.fetch()?,
     };
-    tree::read(&cache.repository(&commit), &commit, reference, kit)?;
+    let repository = cache.repository(&commit);
+    tree::read((&git, &repository), &commit, reference, kit)?;
     Ok(commit)
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use ringfence_policy::{Layer, declared_arguments};
 
 use super::error::KitError;
-use super::load::{Freshness, LoadedKit, load_kits};
+use super::load::{Freshness, KitStore, LoadedKit, load_kits};
 use super::reference::KitReference;
 use super::setup::KitSetup;
 use crate::secrets::Approvals;
@@ -36,10 +36,10 @@ impl KitInputs {
     pub fn load(
         &self,
         working_folder: &Path,
-        cache: &Path,
+        store: &KitStore,
         approvals: &Approvals,
     ) -> Result<RunKits, KitError> {
-        let kits = load_kits(&self.kits, &self.arguments, cache, Freshness::Pinned)?;
+        let kits = load_kits(&self.kits, &self.arguments, store, Freshness::Pinned)?;
         refuse_same_names(&kits)?;
         let setup = KitSetup::new(&kits, working_folder);
         let mut run = RunKits::default();

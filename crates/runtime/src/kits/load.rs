@@ -1,21 +1,19 @@
 //! [`LoadedKit`]: a kit with everything that belongs to it.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use ringfence_policy::{
     Kit, KitPath, KitRoot, KitSchema, LayerKind, Note, Origin, PathContext, Profile, Surface,
     builtin_layers, read_kit, resolve,
 };
-use ringfence_sandbox::Host;
 
 use super::collect::{Collected, KitBytes, MOST_BYTES, SPEC};
 use super::error::KitError;
 use super::inputs::GivenArguments;
 use super::reference::KitReference;
 use super::{folder, git, zipped};
-use crate::audit_log::user_folder;
+use crate::host_env::HostEnv;
 use crate::secrets::ContentDigest;
 
 /// Whether a name of a commit is looked up again.
@@ -28,10 +26,12 @@ pub enum Freshness {
     Fresh,
 }
 
-/// The folder where fetched kits are kept: `ringfence/kits` below
-/// `XDG_CACHE_HOME`, or below `.cache` in the home folder.
-pub fn kit_cache_folder(variable: &dyn Fn(&str) -> Option<OsString>, host: &Host) -> PathBuf {
-    user_folder("XDG_CACHE_HOME", ".cache", variable, host).join("ringfence/kits")
+/// Where fetched kits are kept, and how they are fetched.
+pub struct KitStore {
+    /// The directory.
+    pub directory: PathBuf,
+    /// Where git is looked for, and what it may know of.
+    pub env: HostEnv,
 }
 
 /// A kit, read whole.
@@ -58,10 +58,10 @@ pub(super) struct BroughtFile {
 pub fn load_kits(
     references: &[KitReference],
     arguments: &[String],
-    cache: &Path,
+    store: &KitStore,
     freshness: Freshness,
 ) -> Result<Vec<LoadedKit>, KitError> {
-    let read = |reference| Content::read(reference, cache, freshness);
+    let read = |reference| Content::read(reference, store, freshness);
     let contents: Vec<Content> = references.iter().map(read).collect::<Result<_, _>>()?;
     let mut given = GivenArguments::parse(arguments)?;
     let kits = contents
@@ -83,7 +83,7 @@ struct Content {
 impl Content {
     fn read(
         reference: &KitReference,
-        cache: &Path,
+        store: &KitStore,
         freshness: Freshness,
     ) -> Result<Self, KitError> {
         let mut collected = Collected::new(&reference.to_string());
@@ -92,7 +92,7 @@ impl Content {
             KitReference::Folder(path) => folder::read(path, &mut collected)?,
             KitReference::Zip(path) => zipped::read(path, &mut collected)?,
             KitReference::Git(git) => {
-                commit = Some(git::read(git, cache, freshness, &mut collected)?);
+                commit = Some(git::read(git, store, freshness, &mut collected)?);
             }
         }
         let (spec, files) = collected.finish()?;

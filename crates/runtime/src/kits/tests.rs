@@ -2,6 +2,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::*;
+use crate::host_env::HostEnv;
 use crate::secrets::Approvals;
 
 const SPEC: &str = r#"schemaVersion: "2"
@@ -31,13 +32,22 @@ fn kit_folder(spec: &str) -> tempfile::TempDir {
     place
 }
 
+fn store(directory: &Path) -> KitStore {
+    let found = std::env::var_os("PATH").unwrap_or_default();
+    let variables = vec![("PATH".into(), found)];
+    KitStore {
+        directory: directory.to_path_buf(),
+        env: HostEnv::new(variables, None),
+    }
+}
+
 fn load(folder: &Path, arguments: &[&str]) -> Result<LoadedKit, KitError> {
     let reference = KitReference::Folder(folder.to_path_buf());
     let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
     let kits = load_kits(
         &[reference],
         &arguments,
-        Path::new("/none"),
+        &store(Path::new("/none")),
         Freshness::Pinned,
     )?;
     Ok(kits.into_iter().next().unwrap())
@@ -103,7 +113,7 @@ fn two_kits_of_one_name_are_refused() {
     };
     let state = tempfile::tempdir().unwrap();
     let approvals = Approvals::open(state.path()).unwrap();
-    let loaded = inputs.load(Path::new("/w"), Path::new("/none"), &approvals);
+    let loaded = inputs.load(Path::new("/w"), &store(Path::new("/none")), &approvals);
     assert_eq!(loaded.unwrap_err().code(), "kit-same-name");
 }
 
@@ -226,7 +236,12 @@ fn fetch(
     cache: &Path,
     freshness: Freshness,
 ) -> Result<LoadedKit, KitError> {
-    let kits = load_kits(std::slice::from_ref(reference), &[], cache, freshness)?;
+    let kits = load_kits(
+        std::slice::from_ref(reference),
+        &[],
+        &store(cache),
+        freshness,
+    )?;
     Ok(kits.into_iter().next().unwrap())
 }
 

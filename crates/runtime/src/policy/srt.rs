@@ -138,10 +138,10 @@ impl SrtInputs {
                 .as_deref()
                 .map(|home| home_layer(home, paths)),
         );
-        if let Some(path) = (sources.variable)(variables::POLICY) {
+        if let Some(path) = sources.env.text(variables::POLICY) {
             layers.push_file(read_policy(Path::new(&path), LayerKind::Policy, paths)?);
         }
-        layers.extend(read_variables(sources.variable)?);
+        layers.extend(read_variables(|name| sources.env.text(name))?);
         let hide = self.hide.iter().map(|path| path.display().to_string());
         let flags = FlagLayer {
             hide: hide.collect(),
@@ -195,7 +195,9 @@ pub(super) fn take_proxies(
 /// The settings file that is named: by a flag, or else by the variable.
 pub(super) fn settings_path(named: Option<&Path>, sources: &Sources<'_>) -> Option<PathBuf> {
     let variable = || {
-        (sources.variable)(variables::KAGENT_SRT_SETTINGS_PATH)
+        sources
+            .env
+            .text(variables::KAGENT_SRT_SETTINGS_PATH)
             .filter(|path| !path.is_empty())
             .map(PathBuf::from)
     };
@@ -292,7 +294,7 @@ fn temporary(settings: &Layer, sources: &Sources<'_>) -> String {
     let writable = || settings.filesystem.write_allow.iter().flatten();
     let named = variables::SRT_TEMPORARY
         .iter()
-        .find_map(|name| (sources.variable)(name).filter(|value| !value.is_empty()));
+        .find_map(|name| sources.env.text(name).filter(|value| !value.is_empty()));
     let usable = |path: &String| {
         let path = Path::new(path);
         path.is_absolute() && path.is_dir() && writable().any(|rule| rule.value.matches(path))
@@ -337,7 +339,10 @@ pub(super) fn skip_missing_authorities(layer: &mut Layer) {
 pub(super) fn safe_directories(settings: &SrtSettings, sources: &Sources<'_>) -> Option<Layer> {
     let folders = &settings.git.as_ref()?.safe_directories;
     let values = safe_values(folders);
-    let told = (sources.variable)("GIT_CONFIG_COUNT").and_then(|count| count.parse().ok());
+    let told = sources
+        .env
+        .text("GIT_CONFIG_COUNT")
+        .and_then(|count| count.parse().ok());
     let first: usize = told.unwrap_or(0);
     let count = (first + values.len()).to_string();
     let pairs = (first..).zip(values).flat_map(|(at, value)| {
@@ -368,7 +373,10 @@ fn safe_values(folders: &[String]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
     use super::*;
+    use crate::host_env::HostEnv;
 
     const OPEN: &str = r#"{"network": {"allowedDomains": ["api.example.org"], "deniedDomains": []},
         "filesystem": {"denyRead": ["~/.npm"], "allowWrite": [".", "/tmp"], "denyWrite": []}}"#;
@@ -387,12 +395,11 @@ mod tests {
         }
 
         fn load(&self, settings: Option<PathBuf>) -> Result<SrtLoaded, PolicyLoadError> {
-            let variable = |name: &str| {
-                let found = self.variables.iter().find(|(own, _)| *own == name);
-                found.map(|(_, value)| value.clone())
-            };
+            let variables = self.variables.iter();
+            let variables = variables.map(|(name, value)| (name.into(), value.into()));
+            let variables: Vec<(OsString, OsString)> = variables.collect();
             let sources = Sources {
-                variable: &variable,
+                env: &HostEnv::new(variables, None),
                 paths: PathContext {
                     home: self.home.path().canonicalize().unwrap(),
                     base: "/w".into(),

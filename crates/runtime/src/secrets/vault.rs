@@ -11,6 +11,7 @@ use zeroize::Zeroizing;
 use super::sources::{Danger, Source, Surroundings, Variable};
 use super::store::{AskPassphrase, PassphraseError, SecretStore, StoreError};
 use super::value;
+use crate::host_env::HostEnv;
 
 /// Where the secrets of a run are looked for.
 #[derive(Default)]
@@ -143,9 +144,11 @@ impl HostVault {
         credentials: &[Sourced<Credential>],
         surroundings: &Surroundings,
         settings: SecretSettings,
+        env: &HostEnv,
     ) -> Result<Self, VaultError> {
         ringfence_sys::keep_secrets().map_err(VaultError::Memory)?;
-        let variable: Variable = Box::new(|name| std::env::var_os(name));
+        let env = env.clone();
+        let variable: Variable = Box::new(move |name| env.variable(name));
         let vault = Self::new(credentials, surroundings, variable, settings);
         vault.refuse_danger()?;
         if credentials.iter().any(|credential| uses_store(credential)) {

@@ -11,7 +11,7 @@ mod message;
 pub(super) mod rig;
 mod wire;
 
-pub(super) use self::address::{Environment, addresses};
+pub(super) use self::address::addresses;
 pub(super) use self::connection::{BusError, Connection, Deadline};
 pub(super) use self::message::{Call, Message};
 pub(super) use self::wire::Writer;

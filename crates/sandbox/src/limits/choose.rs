@@ -196,7 +196,7 @@ impl<'a> Choice<'a> {
             machine,
             is_group_required: false,
             accepts_less: false,
-            group: Group::make(&wanted.shares(), hierarchies, cradle),
+            group: Group::make(&wanted.shares(), hierarchies, &machine.bus, cradle),
             wanted,
             held: Vec::new(),
             watch: WatchPlan::default(),
@@ -332,6 +332,7 @@ mod tests {
     use ringfence_policy::{Cores, Count, Origin, TimeSpan};
 
     use super::*;
+    use crate::host::BusVariables;
     use crate::judge::Judge;
 
     fn stated<T>(value: T) -> Sourced<T> {
@@ -343,6 +344,7 @@ mod tests {
             cpus: vec![0, 1, 2, 3],
             memory: Some(1000 << 20),
             counts_processes: true,
+            bus: BusVariables::default(),
         }
     }
 

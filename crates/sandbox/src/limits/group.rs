@@ -19,6 +19,7 @@ use super::place::{Controller, Hierarchies};
 use super::scope;
 use super::site::{Leaf, Site};
 use crate::cradle::Cradle;
+use crate::host::BusVariables;
 
 /// What a group is to hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -66,6 +67,7 @@ impl Group {
     pub(crate) fn make(
         shares: &Shares,
         hierarchies: &Hierarchies,
+        bus: &BusVariables,
         cradle: &Cradle,
     ) -> Option<Self> {
         Self::make_below(shares, hierarchies, cradle).or_else(|| {
@@ -75,7 +77,7 @@ impl Group {
             }
             // Only we are moved there.
             cradle.dismiss();
-            let scope = scope::enter().ok()?;
+            let scope = scope::enter(bus).ok()?;
             Self::make_below(shares, &scope, cradle)
         })
     }

@@ -2,7 +2,7 @@
 
 use rustix::thread::CpuSet;
 
-use crate::host::Host;
+use crate::host::{BusVariables, Host};
 use crate::plan::Weaker;
 
 /// Facts about the machine and about the sandbox's id on it.
@@ -15,6 +15,8 @@ pub(crate) struct Machine {
     /// Whether the kernel counts the processes of the sandbox's user: it never
     /// refuses one to root's own id.
     pub(crate) counts_processes: bool,
+    /// Where the user's bus may listen.
+    pub(crate) bus: BusVariables,
 }
 
 impl Machine {
@@ -24,6 +26,7 @@ impl Machine {
             cpus: usable_cpus(),
             memory: total_memory(),
             counts_processes: has_other_id,
+            bus: host.bus.clone(),
         }
     }
 
@@ -63,6 +66,7 @@ mod tests {
             cpus: vec![2, 5, 7],
             memory: None,
             counts_processes: true,
+            bus: BusVariables::default(),
         };
         let set = machine.some_cpus(2);
         assert_eq!(set.count(), 2);

@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use ringfence_sys::Errno;
 
-use super::bus::{self, BusError, Call, Connection, Deadline, Environment, Message, Writer};
+use super::bus::{self, BusError, Call, Connection, Deadline, Message, Writer};
 use super::name::GroupName;
 use super::place::Hierarchies;
+use crate::host::BusVariables;
 
 /// How long all of it may take.
 const LONGEST: Duration = Duration::from_secs(3);
@@ -42,8 +43,8 @@ pub(crate) enum ScopeError {
 }
 
 /// Moves this process into a new scope, and says where it is from then on.
-pub(crate) fn enter() -> Result<Hierarchies, ScopeError> {
-    let buses = bus::addresses(&Environment::here());
+pub(crate) fn enter(bus: &BusVariables) -> Result<Hierarchies, ScopeError> {
+    let buses = bus::addresses(bus);
     let name = unit_name().map_err(ScopeError::Name)?;
     ask_any(&buses, &name, Deadline::after(LONGEST))?;
     let here = Hierarchies::here();

@@ -76,6 +76,7 @@ impl Ids {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::BusVariables;
 
     fn host(uid: u32, spare_id: Option<u32>) -> Host {
         Host {
@@ -85,6 +86,7 @@ mod tests {
             other_home: None,
             landlock_abi: 1,
             spare_id,
+            bus: BusVariables::default(),
         }
     }
 

@@ -5,6 +5,7 @@ mod dependencies;
 mod manifests;
 mod names;
 mod registries;
+mod surroundings;
 mod unsafe_code;
 mod workspace;
 

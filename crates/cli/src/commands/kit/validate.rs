@@ -1,14 +1,14 @@
 //! `ringfence kit validate`: is a kit right, can it be used here, and what of
 //! it has no effect.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use ringfence_policy::{Note, NoteKind, PathContext};
 use ringfence_runtime::LoadedKit;
-use ringfence_sandbox::Host;
 use serde::Serialize;
 
 use super::ReadArgs;
+use crate::environment;
 use crate::error::Failure;
 use crate::exit::ExitCode;
 use crate::output;
@@ -64,10 +64,11 @@ fn checked(reference: &String, read: &ReadArgs) -> Checked {
 
 /// What is to be told of the kits, once their rules fit together.
 fn check(kits: &[LoadedKit]) -> Result<Vec<Note>, Failure> {
-    let host = Host::look(std::env::var_os("HOME").map(PathBuf::from))?;
+    let env = environment::own();
+    let host = env.look_at_host()?;
     let paths = PathContext {
         home: host.home,
-        base: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+        base: env.directory().unwrap_or(Path::new("/")).to_path_buf(),
     };
     let mut notes = Vec::new();
     for kit in kits {

@@ -108,10 +108,8 @@ fn list(roff: &mut Roff, heading: &str, entries: &[(&str, &str)]) {
 
 #[cfg(test)]
 mod tests {
-    use ringfence_runtime::{
-        approvals_folder, audit_folder, guard_folder, homes_folder, kit_cache_folder, secret_folder,
-    };
-    use ringfence_sandbox::{Host, OWN_FOLDER};
+    use ringfence_runtime::{Directories, HostEnv};
+    use ringfence_sandbox::{BusVariables, Host, OWN_FOLDER};
 
     use super::*;
 
@@ -124,17 +122,12 @@ mod tests {
             other_home: None,
             landlock_abi: 1,
             spare_id: None,
+            bus: BusVariables::default(),
         };
-        let unset = |_: &str| None;
-        let folders = [
-            audit_folder(&unset, &host),
-            approvals_folder(&unset, &host),
-            homes_folder(&unset, &host),
-            guard_folder(&unset, &host),
-            secret_folder(&unset, &host),
-            kit_cache_folder(&unset, &host),
-            OWN_FOLDER.into(),
-        ];
+        let own = Directories::of(&HostEnv::new(Vec::new(), None), &host);
+        let kits = own.kits.clone();
+        let folders = own.closed().map(std::path::Path::to_path_buf);
+        let folders = folders.into_iter().chain([kits, OWN_FOLDER.into()]);
         for folder in folders {
             let text = folder.display().to_string();
             let text = text.replacen("/h/", "~/", 1);

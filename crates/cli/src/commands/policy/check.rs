@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use ringfence_policy::{Note, PathContext};
-use ringfence_runtime::{Sources, approvals_folder, check_file};
-use ringfence_sandbox::Host;
+use ringfence_runtime::{Directories, HostEnv, Sources, check_file};
 use serde::Serialize;
 
+use crate::environment;
 use crate::error::Failure;
 use crate::exit::ExitCode;
 use crate::output;
@@ -35,7 +35,8 @@ struct Checked {
 }
 
 pub(crate) fn main(arguments: &CheckArgs) -> ExitCode {
-    let checked: Result<Vec<_>, _> = sources().map(|sources| {
+    let nothing = HostEnv::new(Vec::new(), None);
+    let checked: Result<Vec<_>, _> = sources(&nothing).map(|sources| {
         arguments
             .files
             .iter()
@@ -54,12 +55,14 @@ pub(crate) fn main(arguments: &CheckArgs) -> ExitCode {
     ExitCode::from(u8::from(checked.iter().any(|file| !file.ok)))
 }
 
-fn sources() -> Result<Sources<'static>, Failure> {
-    let host = Host::look(std::env::var_os("HOME").map(PathBuf::from))?;
-    let base = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+/// Files are checked by themselves, without what variables say.
+fn sources(nothing: &HostEnv) -> Result<Sources<'_>, Failure> {
+    let env = environment::own();
+    let host = env.look_at_host()?;
+    let base = env.directory().unwrap_or(Path::new("/")).to_path_buf();
     Ok(Sources {
-        variable: &|_| None,
-        approvals: approvals_folder(&|name| std::env::var_os(name), &host),
+        env: nothing,
+        approvals: Directories::of(&env, &host).approvals,
         paths: PathContext {
             home: host.home,
             base,

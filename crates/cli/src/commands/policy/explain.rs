@@ -10,6 +10,7 @@ use ringfence_policy::{
 };
 
 use crate::commands::scope::ScopeArgs;
+use crate::environment;
 use crate::error::Failure;
 use crate::exit::ExitCode;
 use crate::output;
@@ -95,7 +96,7 @@ impl ExplainArgs {
 
 fn answer(arguments: ExplainArgs) -> Result<Explanation, Failure> {
     let asked = parse(&arguments.target)?;
-    let policy = arguments.scope.resolve()?.policy;
+    let policy = arguments.scope.resolve(&environment::own())?.policy;
     if let Some(path) = &arguments.path {
         check_path(path).map_err(|bad| malformed(path, &bad))?;
     }

@@ -3,6 +3,7 @@
 use ringfence_policy::rows;
 
 use crate::commands::scope::ScopeArgs;
+use crate::environment;
 use crate::exit::ExitCode;
 use crate::output;
 
@@ -20,7 +21,7 @@ pub(crate) struct ShowArgs {
 }
 
 pub(crate) fn main(arguments: ShowArgs) -> ExitCode {
-    let policy = match arguments.scope.resolve() {
+    let policy = match arguments.scope.resolve(&environment::own()) {
         Ok(scope) => scope.policy,
         Err(failure) => return failure.show(arguments.json),
     };

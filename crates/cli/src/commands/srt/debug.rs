@@ -3,9 +3,8 @@
 use ringfence_audit::{Decided, Observer, Verdict};
 use ringfence_policy::variables::SRT_DEBUG;
 use ringfence_policy::{LayerKind, Policy, Resolved, Row, rows};
-use ringfence_runtime::{Report, SrtLoaded};
+use ringfence_runtime::{HostEnv, Report, SrtLoaded};
 
-use crate::commands::scope::variable;
 use crate::output;
 
 /// Whether to tell.
@@ -17,8 +16,8 @@ pub(super) enum Debug {
 
 impl Debug {
     /// By the flag or the variable.
-    pub(super) fn new(flag: bool) -> Self {
-        let by_variable = variable(SRT_DEBUG).is_some_and(|value| !value.is_empty());
+    pub(super) fn new(flag: bool, env: &HostEnv) -> Self {
+        let by_variable = env.text(SRT_DEBUG).is_some_and(|value| !value.is_empty());
         if flag || by_variable {
             Self::On
         } else {

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use ringfence_runtime::{Freshness, KitReference, LoadedKit, kit_cache_folder, load_kits};
-use ringfence_sandbox::Host;
+use ringfence_runtime::{Freshness, KitReference, LoadedKit, load_kits};
 
+use crate::commands::kit::store;
 use crate::error::Failure;
 
 /// What makes a folder a kit.
@@ -19,10 +19,10 @@ pub(super) struct KitArgs {
 }
 
 impl KitArgs {
-    pub(super) fn read(&self, kit: &KitReference, host: &Host) -> Result<LoadedKit, Failure> {
-        let cache = kit_cache_folder(&|name| std::env::var_os(name), host);
+    pub(super) fn read(&self, kit: &KitReference) -> Result<LoadedKit, Failure> {
+        let store = store()?;
         let kits = std::slice::from_ref(kit);
-        let mut read = load_kits(kits, &self.kit_arg, &cache, Freshness::Pinned)?;
+        let mut read = load_kits(kits, &self.kit_arg, &store, Freshness::Pinned)?;
         read.pop().ok_or_else(|| {
             let message = format!("{kit} is no kit");
             Failure::new("nothing-to-approve", message, "name a kit")

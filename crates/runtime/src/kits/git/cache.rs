@@ -9,7 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::error::GitError;
-use super::tool::git;
+use super::tool::Git;
 use crate::kits::reference::{GitReference, is_commit};
 use crate::secrets::ContentDigest;
 
@@ -22,14 +22,23 @@ const FETCHED: &str = "refs/ringfence/kit";
 pub(super) struct Cache<'a> {
     folder: PathBuf,
     reference: &'a GitReference,
+    git: &'a Git,
 }
 
 impl<'a> Cache<'a> {
-    pub(super) fn open(root: &Path, reference: &'a GitReference) -> Result<Self, GitError> {
+    pub(super) fn open(
+        root: &Path,
+        reference: &'a GitReference,
+        git: &'a Git,
+    ) -> Result<Self, GitError> {
         let folder = root.join(sum(&reference.url));
         make_own(root)?;
         make_own(&folder)?;
-        Ok(Self { folder, reference })
+        Ok(Self {
+            folder,
+            reference,
+            git,
+        })
     }
 
     /// The commit that the reference means, as far as that is known and there.
@@ -67,13 +76,14 @@ impl<'a> Cache<'a> {
 
     fn fetch_into(&self, repository: &Path) -> Result<String, GitError> {
         let init = ["init", "--quiet", "--bare", "--template="];
-        git(repository, None, "make a repository", &init, b"")?;
+        let git = self.git;
+        git.run(repository, None, "make a repository", &init, b"")?;
         let refspec = format!("+{}:{FETCHED}", self.name());
         let mut fetch = vec!["fetch", "--quiet", "--depth=1", "--no-tags"];
         fetch.extend(["--no-recurse-submodules", "--no-auto-gc", "--"]);
         fetch.extend([self.reference.url.as_str(), refspec.as_str()]);
         let transport = Some(self.reference.transport);
-        git(repository, transport, "fetch the kit", &fetch, b"")?;
+        git.run(repository, transport, "fetch the kit", &fetch, b"")?;
         let commit = format!("{FETCHED}^{{commit}}");
         let parse = [
             "rev-parse",
@@ -82,7 +92,7 @@ impl<'a> Cache<'a> {
             "--end-of-options",
             &commit,
         ];
-        let printed = git(repository, None, "find the commit", &parse, b"")?;
+        let printed = git.run(repository, None, "find the commit", &parse, b"")?;
         let commit = String::from_utf8_lossy(&printed).trim().to_owned();
         let expected = self.reference.commit();
         if is_commit(&commit) && expected.is_none_or(|expected| expected == commit) {

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 
 use super::error::GitError;
 use super::path;
+use crate::host_env::HostEnv;
 use crate::kits::reference::Transport;
 
 /// The longest time that one command may take.
@@ -71,27 +72,51 @@ const PASSED: &[&str] = &[
     "all_proxy",
 ];
 
-/// Runs git in `repository` and returns what it printed.
-pub(super) fn git(
-    repository: &Path,
-    transport: Option<Transport>,
-    task: &'static str,
-    words: &[&str],
-    input: &[u8],
-) -> Result<Vec<u8>, GitError> {
-    let mut streams = Streams::new(input)?;
-    let mut command = command(repository, transport);
-    command.args(words);
-    streams.give(&mut command)?;
-    let succeeded = run(&mut command)?;
-    let output = streams.output()?;
-    if succeeded {
-        return Ok(output);
-    }
-    let told = streams.told()?;
-    Err(GitError::Failed { task, told })
+/// The host's git.
+pub(super) struct Git {
+    path: OsString,
+    passed: Vec<(&'static str, OsString)>,
 }
 
+impl Git {
+    /// As this user would find it, but for what may have been put there by code
+    /// that ran in the current directory.
+    pub(super) fn of(env: &HostEnv) -> Self {
+        let value = |name: &'static str| Some((name, env.variable(name)?));
+        // Without a current directory there is none that anything ran in.
+        let here = env.directory().unwrap_or(Path::new("/nowhere"));
+        Self {
+            path: path::outside_of(here, env.variable("PATH").as_deref()),
+            passed: PASSED.iter().copied().filter_map(value).collect(),
+        }
+    }
+
+    /// Runs it in `repository` and returns what it printed.
+    pub(super) fn run(
+        &self,
+        repository: &Path,
+        transport: Option<Transport>,
+        task: &'static str,
+        words: &[&str],
+        input: &[u8],
+    ) -> Result<Vec<u8>, GitError> {
+        let mut streams = Streams::new(input)?;
+        let mut command = command(repository, transport);
+        command.env("PATH", &self.path);
+        command.envs(self.passed.iter().map(|(name, value)| (name, value)));
+        command.args(words);
+        streams.give(&mut command)?;
+        let succeeded = run(&mut command)?;
+        let output = streams.output()?;
+        if succeeded {
+            return Ok(output);
+        }
+        let told = streams.told()?;
+        Err(GitError::Failed { task, told })
+    }
+}
+
+/// All but where it is found and what passes.
 fn command(repository: &Path, transport: Option<Transport>) -> Command {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", LIMITED, &(LARGEST_FILE / BLOCK).to_string()]);
@@ -104,13 +129,8 @@ fn command(repository: &Path, transport: Option<Transport>) -> Command {
             .arg("-c")
             .arg(format!("protocol.{name}.allow=always"));
     }
-    command.env_clear().env("PATH", search_path());
-    for name in PASSED {
-        if let Some(value) = std::env::var_os(name) {
-            command.env(name, value);
-        }
-    }
     command
+        .env_clear()
         .env("GIT_DIR", repository)
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
@@ -129,12 +149,6 @@ fn command(repository: &Path, transport: Option<Transport>) -> Command {
         .process_group(0);
     sys::end_with_parent(&mut command);
     command
-}
-
-/// Without a current folder there is none that anything ran in.
-fn search_path() -> OsString {
-    let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/nowhere"));
-    path::outside_of(&here, std::env::var_os("PATH").as_deref())
 }
 
 /// What goes in and out, in memory: no pipe can fill up and none can be held

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::error::GitError;
-use super::tool::git;
+use super::tool::Git;
 use crate::kits::collect::{Collected, FILES, KitBytes, MOST_FILES, SPEC};
 use crate::kits::error::KitError;
 use crate::kits::reference::GitReference;
@@ -17,16 +17,16 @@ struct Blob {
 
 /// Reads the kit at `commit`.
 pub(super) fn read(
-    repository: &Path,
+    (git, repository): (&Git, &Path),
     commit: &str,
     reference: &GitReference,
     kit: &mut Collected,
 ) -> Result<(), KitError> {
-    let blobs = list(repository, commit, reference, kit)?;
+    let blobs = list((git, repository), commit, reference, kit)?;
     let ids: Vec<&str> = blobs.iter().map(|blob| blob.id.as_str()).collect();
     let ids = ids.join("\n");
     let words = ["cat-file", "--batch"];
-    let printed = git(repository, None, "read the kit", &words, ids.as_bytes())?;
+    let printed = git.run(repository, None, "read the kit", &words, ids.as_bytes())?;
     let mut rest = printed.as_slice();
     for blob in blobs {
         let (bytes, after) = next(rest, &blob.id).ok_or(GitError::Answer("cat-file"))?;
@@ -42,7 +42,7 @@ pub(super) fn read(
 
 /// The files of the kit, their sizes summed up before any is read.
 fn list(
-    repository: &Path,
+    (git, repository): (&Git, &Path),
     commit: &str,
     reference: &GitReference,
     kit: &Collected,
@@ -54,7 +54,7 @@ fn list(
     let (spec, files) = (below(SPEC), below(FILES));
     let mut words = vec!["ls-tree", "-r", "-z", "-l", "--full-tree", commit, "--"];
     words.extend([spec.as_str(), files.as_str()]);
-    let printed = git(repository, None, "list the kit", &words, b"")?;
+    let printed = git.run(repository, None, "list the kit", &words, b"")?;
     let printed = String::from_utf8(printed).map_err(|_| GitError::Answer("ls-tree"))?;
     let mut blobs = Vec::new();
     let mut room = kit.room();

@@ -1,35 +1,18 @@
 //! Where the user's bus listens.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::PathBuf;
 
 use percent_encoding::percent_decode;
 
-/// The variables that say where the bus is.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Environment {
-    /// `DBUS_SESSION_BUS_ADDRESS`.
-    pub(crate) address: Option<OsString>,
-    /// `XDG_RUNTIME_DIR`.
-    pub(crate) runtime: Option<OsString>,
-}
-
-impl Environment {
-    /// Of this process.
-    pub(crate) fn here() -> Self {
-        Self {
-            address: std::env::var_os("DBUS_SESSION_BUS_ADDRESS"),
-            runtime: std::env::var_os("XDG_RUNTIME_DIR"),
-        }
-    }
-}
+use crate::host::BusVariables;
 
 /// The sockets of ours that a bus may listen on, the likeliest first.
-pub(crate) fn addresses(environment: &Environment) -> Vec<PathBuf> {
-    let named = environment.address.as_deref().map(paths_in);
-    let usual = environment.runtime.as_ref().map(PathBuf::from);
+pub(crate) fn addresses(variables: &BusVariables) -> Vec<PathBuf> {
+    let named = variables.address.as_deref().map(paths_in);
+    let usual = variables.runtime.as_ref().map(PathBuf::from);
     let mut found: Vec<PathBuf> = Vec::new();
     for path in named
         .into_iter()
@@ -103,7 +86,7 @@ mod tests {
         let socket = folder.path().join("bus");
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();
-        let with = |address: String| Environment {
+        let with = |address: String| BusVariables {
             address: Some(address.into()),
             runtime: Some(folder.path().into()),
         };
@@ -115,6 +98,6 @@ mod tests {
         assert!(addresses(&both).is_empty());
         let _listener = UnixListener::bind(&socket).unwrap();
         assert_eq!(addresses(&both), [socket]);
-        assert!(addresses(&Environment::default()).is_empty());
+        assert!(addresses(&BusVariables::default()).is_empty());
     }
 }

@@ -7,6 +7,7 @@ use ringfence_sandbox::PathAnswer;
 
 use super::NOT_ALLOWED;
 use crate::commands::scope::ScopeArgs;
+use crate::environment;
 use crate::error::Failure;
 use crate::exit::ExitCode;
 use crate::output;
@@ -30,12 +31,13 @@ pub(super) fn main(target: &str, scope: ScopeArgs, json: bool) -> ExitCode {
 }
 
 fn answer(target: &str, scope: ScopeArgs) -> Result<PathAnswer, Failure> {
-    let scope = scope.resolve()?;
-    let path = absolute(target, &scope.here.host.home, &scope.here.working_folder)?;
+    let scope = scope.resolve(&environment::own())?;
+    let path = absolute(target, &scope.here.host.home, &scope.here.directory)?;
     let question = FileQuestion {
         policy: &scope.policy,
         host: &scope.here.host,
-        working_folder: &scope.here.working_folder,
+        env: &scope.here.env,
+        working_folder: &scope.here.directory,
         untouchable: scope.files,
         setup: scope.setup,
     };

@@ -12,6 +12,7 @@ mod evidence;
 mod explain;
 mod homes;
 mod host_env;
+mod host_program;
 mod intent;
 mod kits;
 mod masked;

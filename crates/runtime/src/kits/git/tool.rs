@@ -3,21 +3,16 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ringfence_sys as sys;
-use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::MemfdFlags;
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal};
 
 use super::error::GitError;
 use super::path;
 use crate::host_env::HostEnv;
+use crate::host_program::{HostProgram, HostProgramError};
 use crate::kits::reference::Transport;
 
 /// The longest time that one command may take.
@@ -106,9 +101,10 @@ impl Git {
         command.envs(self.passed.iter().map(|(name, value)| (name, value)));
         command.args(words);
         streams.give(&mut command)?;
-        let succeeded = run(&mut command)?;
+        let running = HostProgram::start(&mut command)?;
+        let status = running.end(Instant::now() + PATIENCE)?;
         let output = streams.output()?;
-        if succeeded {
+        if status.success() {
             return Ok(output);
         }
         let told = streams.told()?;
@@ -144,11 +140,18 @@ fn command(repository: &Path, transport: Option<Transport>) -> Command {
         .env("GIT_NO_LAZY_FETCH", "1")
         .env("GIT_NO_REPLACE_OBJECTS", "1")
         .env("GIT_OPTIONAL_LOCKS", "0")
-        .env("LC_ALL", "C")
-        .current_dir("/")
-        .process_group(0);
-    sys::end_with_parent(&mut command);
+        .env("LC_ALL", "C");
     command
+}
+
+impl From<HostProgramError> for GitError {
+    fn from(error: HostProgramError) -> Self {
+        match error {
+            HostProgramError::Start(error) => Self::Start(error),
+            HostProgramError::Watch(errno) => Self::Watch(errno.into()),
+            HostProgramError::Slow => Self::Slow(PATIENCE),
+        }
+    }
 }
 
 /// What goes in and out, in memory: no pipe can fill up and none can be held
@@ -209,38 +212,4 @@ fn read(file: &mut File) -> Result<Vec<u8>, GitError> {
         .and_then(|()| file.read_to_end(&mut bytes))
         .map_err(GitError::Watch)?;
     Ok(bytes)
-}
-
-/// Runs it to its end, or ends it with all that it started.
-fn run(command: &mut Command) -> Result<bool, GitError> {
-    let mut child = command.spawn().map_err(GitError::Start)?;
-    let watched = rustix::process::pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
-    let waited = watched
-        .map_err(|errno| GitError::Watch(errno.into()))
-        .and_then(|watched| wait(&watched));
-    // What is left of its group goes while its number cannot be another's.
-    let _ = rustix::process::kill_process_group(Pid::from_child(&child), Signal::KILL);
-    let status = end(&mut child);
-    waited?;
-    status
-}
-
-fn end(child: &mut Child) -> Result<bool, GitError> {
-    let status = child.wait().map_err(GitError::Watch)?;
-    Ok(status.success())
-}
-
-fn wait(watched: &OwnedFd) -> Result<(), GitError> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let left = Timespec::try_from(left).map_err(|_| GitError::Slow(PATIENCE))?;
-        let mut polled = [PollFd::new(watched, PollFlags::IN)];
-        match rustix::event::poll(&mut polled, Some(&left)) {
-            Ok(0) => return Err(GitError::Slow(PATIENCE)),
-            Ok(_) => return Ok(()),
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(GitError::Watch(errno.into())),
-        }
-    }
 }

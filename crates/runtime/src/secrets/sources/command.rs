@@ -1,29 +1,25 @@
 //! A secret that a program prints.
 //!
 //! It runs outside, as the user, with nothing about it that code inside could
-//! have made, for a bounded time; whatever it started and left in its process
-//! group goes with it.
+//! have made, for a bounded time.
 
 mod program;
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use ringfence_egress::SecretError;
-use ringfence_sys as sys;
-use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal};
 use zeroize::Zeroizing;
 
 use self::program::Program;
 use super::Surroundings;
 use super::shared::Shared;
+use crate::host_program::{HostProgram, HostProgramError, wait_until};
 use crate::secrets::value;
 
 pub(in crate::secrets) use self::program::ProgramError;
@@ -47,9 +43,7 @@ pub(in crate::secrets) struct SecretCommand {
 /// Why a program gave no secret.
 enum Failed {
     Program(ProgramError),
-    Start(io::Error),
-    Watch(Errno),
-    Slow,
+    Running(HostProgramError),
     Long,
     Ended(ExitStatus),
 }
@@ -97,8 +91,10 @@ impl SecretCommand {
         let end = Instant::now() + self.patience;
         let program = self.program.as_ref();
         let program = program.map_err(|error| Failed::Program(error.clone()))?;
-        let mut running = Running::start(&mut self.command(program))?;
-        let output = running.read(end)?;
+        let mut running = HostProgram::start(&mut self.command(program))?;
+        let output = running.take_output();
+        let output = output.ok_or(HostProgramError::Watch(Errno::BADF))?;
+        let output = read(output, end)?;
         match running.end(end)? {
             status if status.success() => Ok(output),
             status => Err(Failed::Ended(status)),
@@ -118,15 +114,17 @@ impl SecretCommand {
             .env_clear()
             .env("PATH", &program.path)
             .env("HOME", &self.home)
-            // Many programs look at files of the folder they are started in.
-            .current_dir("/")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             // It may show the secret.
-            .stderr(Stdio::null())
-            .process_group(0);
-        sys::end_with_parent(&mut command);
+            .stderr(Stdio::null());
         command
+    }
+}
+
+impl From<HostProgramError> for Failed {
+    fn from(error: HostProgramError) -> Self {
+        Self::Running(error)
     }
 }
 
@@ -134,9 +132,8 @@ impl Failed {
     fn text(self, patience: Duration) -> String {
         match self {
             Self::Program(error) => error.to_string(),
-            Self::Start(error) => format!("cannot be started: {error}"),
-            Self::Watch(errno) => format!("cannot be watched: {errno}"),
-            Self::Slow => format!("did not end within {patience:?}"),
+            Self::Running(HostProgramError::Slow) => format!("did not end within {patience:?}"),
+            Self::Running(error) => error.to_string(),
             Self::Long => format!("printed more than {LONGEST_OUTPUT} bytes"),
             Self::Ended(status) => match (status.code(), status.signal()) {
                 (Some(code), _) => format!("ended with {code}"),
@@ -146,93 +143,25 @@ impl Failed {
     }
 }
 
-/// A program while it runs; its process group is killed when this is dropped.
-struct Running {
-    child: Child,
-    output: File,
-    watched: OwnedFd,
-}
-
-impl Running {
-    fn start(command: &mut Command) -> Result<Self, Failed> {
-        let mut child = command.spawn().map_err(Failed::Start)?;
-        let pid = Pid::from_child(&child);
-        let watched = rustix::process::pidfd_open(pid, PidfdFlags::empty());
-        let output = child.stdout.take().map(OwnedFd::from).map(File::from);
-        match (watched, output) {
-            (Ok(watched), Some(output)) => Ok(Self {
-                child,
-                output,
-                watched,
-            }),
-            (watched, _) => {
-                end_group(&mut child);
-                Err(Failed::Watch(watched.err().unwrap_or(Errno::BADF)))
-            }
-        }
-    }
-
-    /// All that it prints.
-    fn read(&mut self, end: Instant) -> Result<Zeroizing<Vec<u8>>, Failed> {
-        // Room for all of it at once: a buffer that grows leaves copies behind.
-        let mut bytes = Zeroizing::new(vec![0; LONGEST_OUTPUT + 1]);
-        let mut length = 0;
-        loop {
-            wait(&self.output, end)?;
-            match self.output.read(&mut bytes[length..]) {
-                Ok(0) => break,
-                Ok(more) => length += more,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Failed::Start(error)),
-            }
-            if length > LONGEST_OUTPUT {
-                return Err(Failed::Long);
-            }
-        }
-        bytes.truncate(length);
-        Ok(bytes)
-    }
-
-    /// Waits for its end. What it left behind goes while its group's number
-    /// still cannot be anybody else's.
-    fn end(mut self, end: Instant) -> Result<ExitStatus, Failed> {
-        wait(&self.watched, end)?;
-        kill_group(&self.child);
-        self.child.wait().map_err(Failed::Start)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Without effect once it was waited for: then `try_wait` knows.
-        if let Ok(None) = self.child.try_wait() {
-            end_group(&mut self.child);
-        }
-    }
-}
-
-fn end_group(child: &mut Child) {
-    kill_group(child);
-    let _ = child.wait();
-}
-
-fn kill_group(child: &Child) {
-    let _ = rustix::process::kill_process_group(Pid::from_child(child), Signal::KILL);
-}
-
-/// Waits until there is something to read, or until `end`.
-fn wait(descriptor: &impl AsFd, end: Instant) -> Result<(), Failed> {
+/// All that it prints.
+fn read(mut output: File, end: Instant) -> Result<Zeroizing<Vec<u8>>, Failed> {
+    // Room for all of it at once: a buffer that grows leaves copies behind.
+    let mut bytes = Zeroizing::new(vec![0; LONGEST_OUTPUT + 1]);
+    let mut length = 0;
     loop {
-        let left = end.saturating_duration_since(Instant::now());
-        let left = Timespec::try_from(left).map_err(|_| Failed::Slow)?;
-        let mut polled = [PollFd::new(descriptor, PollFlags::IN)];
-        match rustix::event::poll(&mut polled, Some(&left)) {
-            Ok(0) => return Err(Failed::Slow),
-            Ok(_) => return Ok(()),
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(Failed::Watch(errno)),
+        wait_until(&output, end)?;
+        match output.read(&mut bytes[length..]) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(HostProgramError::Start(error).into()),
+        }
+        if length > LONGEST_OUTPUT {
+            return Err(Failed::Long);
         }
     }
+    bytes.truncate(length);
+    Ok(bytes)
 }
 
 #[cfg(test)]

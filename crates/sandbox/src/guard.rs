@@ -248,6 +248,21 @@ impl Guard {
         completions
     }
 
+    /// Whether `path` is on the way to a protected name, past its first component.
+    /// A file there may say where the rest of the name is, as `.jj/repo` does.
+    pub(crate) fn is_on_the_way(&self, path: &Path, is_free: &dyn Fn(On<'_>) -> bool) -> bool {
+        let Some(below) = self.below_root(path) else {
+            return false;
+        };
+        let mut past_first = 0..below.components.len().saturating_sub(1);
+        past_first.any(|at| {
+            let tail = &below.components[at + 1..];
+            let mut sequels = self.sequels(&below.components[at]);
+            sequels.any(|sequel| sequel.len() > tail.len() && sequel.starts_with(tail))
+                && !below.is_free(at, path, is_free)
+        })
+    }
+
     /// For a directory in which making an ordinary name concerns no rule,
     /// whoever made it: the entries of it that are not ordinary. Neither it
     /// nor a directory around it has a name that a rule is about.
@@ -440,6 +455,24 @@ mod tests {
         assert_eq!(rule, Some(name(".claude/commands")));
         let completions = guard().completions(Path::new("/w/.claude"), &made);
         assert_eq!(completions, [PathBuf::from("commands")]);
+    }
+
+    #[test]
+    fn g4_the_way_to_a_name_is_known_past_its_first_component() {
+        let names = [".jj/repo/config.toml", ".vscode"].map(String::from);
+        let guard = Guard::new(vec!["/w".into()], names, Vec::new(), &[]).unwrap();
+        let is_on_the_way = |path: &str| guard.is_on_the_way(Path::new(path), &|_| false);
+        assert!(is_on_the_way("/w/.jj/repo") && is_on_the_way("/w/a/.JJ/Repo"));
+        for path in [
+            "/w/.jj",
+            "/w/.jj/other",
+            "/w/.vscode",
+            "/w/.jj/repo/store",
+            "/x/.jj/repo",
+        ] {
+            assert!(!is_on_the_way(path), "{path}");
+        }
+        assert!(!guard.is_on_the_way(Path::new("/w/.jj/repo"), &|_| true));
     }
 
     #[test]

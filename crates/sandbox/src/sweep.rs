@@ -238,10 +238,13 @@ impl Sweep<'_> {
         let is_next = |entry: &&Entry| entry.name.as_bytes().eq_ignore_ascii_case(next);
         for entry in entries.iter().filter(is_next) {
             match rest.split_first() {
-                None => {
+                Some((next, rest)) if entry.kind != FileType::RegularFile => {
+                    self.judge_sequel(&mut inner, &place, entry, next, rest);
+                }
+                // A file on the way may say where the rest is.
+                _ => {
                     self.judge_protected(&mut inner, &place, entry);
                 }
-                Some((next, rest)) => self.judge_sequel(&mut inner, &place, entry, next, rest),
             }
         }
     }

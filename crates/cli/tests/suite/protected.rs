@@ -321,3 +321,69 @@ fn g4_a_protected_file_given_as_standard_input_cannot_be_written() {
         assert_eq!(arena.folder.read(name), before);
     }
 }
+
+/// A file in place of the directory that a protected name lies in may say where
+/// that is now: how `.jj/repo` came to be one before, and what is done inside.
+const POINTERS: &[(&str, &str)] = &[
+    (
+        "mkdir -p .jj/repo/store",
+        "mv .jj/repo x; echo ../x > .jj/repo",
+    ),
+    ("mkdir -p .jj/repo", "rmdir .jj/repo; echo ../x > .jj/repo"),
+    ("mkdir .jj", "echo ../x > .jj/repo"),
+    ("mkdir .jj", "echo ../x > f; mv f .jj/repo"),
+    ("mkdir .jj", "echo ../x > f; ln f .jj/repo"),
+    ("mkdir .jj", "echo ../x > f; ./attack renameat . f .jj/repo"),
+    (
+        "mkdir -p .jj/repo",
+        "echo ../x > f; ./attack exchange f .jj/repo",
+    ),
+    (
+        "mkdir -p .jj/repo",
+        "echo ../x > f; ./attack exchange .jj/repo f",
+    ),
+    ("mkdir .jj; echo ../y > .jj/repo", "echo ../x > .jj/repo"),
+    (
+        "mkdir .jj; echo ../y > .jj/repo",
+        "rm .jj/repo; echo ../x > .jj/repo",
+    ),
+    (
+        "mkdir .jj; echo ../y > .jj/repo",
+        "mv .jj away; mkdir .jj; echo ../x > .jj/repo",
+    ),
+];
+
+#[test]
+fn g4_no_file_says_where_a_protected_name_is() {
+    for (prepare, attack) in POINTERS {
+        let check = "grep -qs ../x .jj/repo";
+        let outside = Arena::prepared(prepare);
+        outside
+            .outside(&format!("{attack}; {check}"))
+            .expect_code(0);
+        for flags in [&[][..], &["--guard", "sweep"], &["--disk", "100M"]] {
+            let arena = Arena::prepared(prepare);
+            let outcome = arena.inside_with(flags, attack);
+            let told = &outcome.stderr;
+            assert_ne!(
+                arena.outside(check).code(),
+                0,
+                "{flags:?} `{attack}`\n{told}"
+            );
+        }
+    }
+}
+
+#[test]
+fn g11_directories_on_the_way_to_a_protected_name_are_worked_in() {
+    let script = "set -e; echo a > .jj/repo/store/new; mkdir .jj/repo/op; mv .jj/repo/store/new .jj/repo/op; \
+         mkdir -p other/.jj; echo ../../.jj/repo > other/.jj/repo; mkdir -p new/.jj/repo/store; \
+         mkdir -p deep/.jj/repo; echo b > deep/.jj/repo/x";
+    for flags in [&[][..], &["--guard", "sweep"]] {
+        let arena = Arena::prepared("mkdir -p .jj/repo/store deep");
+        arena.inside_with(flags, script).expect_code(0);
+        let made = "cat .jj/repo/op/new other/.jj/repo deep/.jj/repo/x";
+        let made = arena.outside(made).expect_code(0).stdout;
+        assert_eq!(made, "a\n../../.jj/repo\nb\n", "{flags:?}");
+    }
+}

@@ -484,8 +484,8 @@ fn while_swapped(file: &std::path::Path, texts: [&str; 2], work: impl FnOnce()) 
                 if is_over.load(Ordering::Relaxed) {
                     break;
                 }
-                std::fs::write(&new, text).expect("another content");
-                std::fs::rename(&new, file).expect("another content");
+                std::fs::write(&new, text).expect("a file");
+                std::fs::rename(&new, file).expect("a file in its place");
             }
         });
         let worked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));

@@ -129,6 +129,10 @@ impl Covers {
     /// Has the masked file of this number show these bytes.
     pub(super) fn write(&self, number: usize, bytes: &[u8]) -> Result<(), Errno> {
         let (_, file) = self.masked.get(&number).ok_or(Errno::BADF)?;
+        let length = bytes.len() as u64;
+        let before = u64::try_from(rustix::fs::fstat(file)?.st_size).unwrap_or(0);
+        // So that nobody sees the end of the old after all of the new.
+        rustix::fs::ftruncate(file, length.min(before))?;
         let mut done = 0;
         while done < bytes.len() {
             match rustix::io::pwrite(file, &bytes[done..], done as u64)? {
@@ -136,7 +140,7 @@ impl Covers {
                 more => done += more,
             }
         }
-        rustix::fs::ftruncate(file, bytes.len() as u64)
+        Ok(())
     }
 }
 

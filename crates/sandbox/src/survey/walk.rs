@@ -196,7 +196,8 @@ impl<'a> Surveyor<'a> {
             .filter(|entry| entry.name.as_bytes().eq_ignore_ascii_case(first));
         for entry in wanted {
             let place = place.join(&entry.name);
-            if rest.is_empty() {
+            if rest.is_empty() || entry.kind == FileType::RegularFile {
+                // A file on the way may say where the rest is.
                 self.protected(&inner, &place, entry);
             } else {
                 self.deeper(&inner, &place, entry, rest);

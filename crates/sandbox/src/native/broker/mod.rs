@@ -473,9 +473,18 @@ impl Broker<'_> {
         Ok(match guarded {
             Some(GuardRule::Name(name)) => Some(format!("protected name {name}")),
             Some(GuardRule::Denied) => Some("write denied by the policy".to_owned()),
+            None if self.is_file_on_the_way(operation, spot, known) => {
+                Some("file on the way to a protected name".to_owned())
+            }
             None if known.is_some() => self.git_rule(operation, spot)?.map(str::to_owned),
             None => None,
         })
+    }
+
+    fn is_file_on_the_way(&self, operation: Operation, spot: &Spot, known: Option<&Path>) -> bool {
+        let is_file = matches!(operation, Operation::Create | Operation::Link);
+        let is_free = |on: On<'_>| self.is_free(spot, on);
+        is_file && known.is_some_and(|path| self.guard.is_on_the_way(path, &is_free))
     }
 
     /// Whether names are free in a directory above a spot: the run made it, and

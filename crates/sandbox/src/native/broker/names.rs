@@ -218,7 +218,8 @@ impl Broker<'_> {
         let kind = FileType::from_raw_mode(status.st_mode);
         let is_link = kind == FileType::Symlink;
         let completions = self.completions(to)?;
-        if completions.iter().any(|below| is_link || from.holds(below))
+        if (kind != FileType::Directory && self.is_on_the_way(to)?)
+            || completions.iter().any(|below| is_link || from.holds(below))
             || (is_link && self.was_directory(to)?)
             || self
                 .completions(from)?
@@ -244,6 +245,13 @@ impl Broker<'_> {
         Ok(known
             .map(|known| self.guard.completions(&known, &is_free))
             .unwrap_or_default())
+    }
+
+    /// Whether a file there could say where a protected name is.
+    fn is_on_the_way(&self, spot: &Spot) -> Result<bool, Errno> {
+        let known = self.known_as(spot)?;
+        let is_free = |on: On<'_>| self.is_free(spot, on);
+        Ok(known.is_some_and(|known| self.guard.is_on_the_way(&known, &is_free)))
     }
 
     /// Whether a directory was there before the start.

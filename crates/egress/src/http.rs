@@ -9,6 +9,8 @@
 pub(crate) mod authority;
 pub(crate) mod body;
 mod exchange;
+#[cfg(test)]
+mod explained;
 pub(crate) mod fields;
 pub(crate) mod forward;
 #[cfg(feature = "fuzzing")]

@@ -3,11 +3,13 @@
 //! Every reader of a name (policy files, DNS, SOCKS, CONNECT, `Host`, SNI) parses into these
 //! types once, so that no two parts of the program can read one spelling in two ways.
 
+mod authority;
 mod inet;
 mod name;
 mod pattern;
 mod target;
 
+pub use authority::{HostPort, HostPortError, HttpUrl, HttpUrlError, check_path};
 pub use name::{HostName, HostNameError};
 pub use pattern::{Dialect, HostPattern, PatternError};
 pub use target::{Target, TargetError};

@@ -4,5 +4,5 @@ mod method;
 mod path;
 
 pub(crate) use method::is_token;
-pub use method::{Method, MethodError};
+pub use method::{Method, MethodError, is_misspelt};
 pub use path::{HttpPath, HttpPathError, PathPattern, PathPatternError};

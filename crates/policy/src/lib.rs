@@ -46,9 +46,12 @@ pub use home::{
     CACHE_DIRECTORIES, HomeError, HomeName, HomeRule, is_tool_state, leads_to_tool_state,
 };
 pub use host::{
-    Dialect, HOST_ALIAS, HostName, HostNameError, HostPattern, PatternError, Target, TargetError,
+    Dialect, HOST_ALIAS, HostName, HostNameError, HostPattern, HostPort, HostPortError, HttpUrl,
+    HttpUrlError, PatternError, Target, TargetError, check_path,
 };
-pub use http::{HttpPath, HttpPathError, Method, MethodError, PathPattern, PathPatternError};
+pub use http::{
+    HttpPath, HttpPathError, Method, MethodError, PathPattern, PathPatternError, is_misspelt,
+};
 pub use layer::{EnvironmentLayer, FilesystemLayer, Kept, Layer, NetworkLayer, RequestRule};
 pub use limits::{
     ByteSize, Cores, CoresError, Count, CountError, Limits, SizeError, SpanError, TimeSpan,

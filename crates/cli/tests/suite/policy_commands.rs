@@ -392,7 +392,16 @@ fn explain_judges_the_address_behind_a_name() {
 
 #[test]
 fn explain_refuses_nonsense() {
-    for target in ["", "a b", "ftp://a.example.org", "a.example.org:0"] {
+    for target in [
+        "",
+        "a b",
+        "ftp://a.example.org",
+        "a.example.org:0",
+        "a.example.org:080",
+        "me@a.example.org",
+        "bücher.example.org",
+        "http://a.example.org/ä",
+    ] {
         let outcome = policy(&Folder::new(), &["explain", target]);
         assert!(![ALLOWED, REFUSED].contains(&outcome.code()), "{target:?}");
         assert!(

@@ -7,6 +7,7 @@
 use std::mem::MaybeUninit;
 
 use httparse::Header;
+use ringfence_policy::is_misspelt;
 use thiserror::Error;
 
 use super::body::Framing;
@@ -234,9 +235,7 @@ pub(crate) fn check_line(line: &[u8]) -> Result<(), BadRequest> {
 }
 
 fn form<'b>(method: &str, target: &'b str) -> Result<Form<'b>, BadRequest> {
-    // A server that reads `head` as HEAD sends no body where one is waited for.
-    let misspelt = |name: &str| method.eq_ignore_ascii_case(name) && method != name;
-    if misspelt("HEAD") || misspelt("CONNECT") {
+    if is_misspelt(method) {
         return Err(BadRequest::Malformed);
     }
     if method == "CONNECT" {

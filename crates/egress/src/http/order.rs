@@ -3,8 +3,9 @@
 use std::rc::Rc;
 
 use ringfence_audit::{Protocol, Via};
+use ringfence_policy::HostPort;
 
-use super::authority::{Authority, LastAuthority};
+use super::authority::LastAuthority;
 use super::exchange::Plan;
 use super::head::{self, BadRequest, Form, Request, header_room};
 use super::rewrite;
@@ -103,11 +104,11 @@ impl Orders {
     fn tunnel(&self, request: &Request<'_, '_>, text: &str) -> Result<Order, Vec<u8>> {
         let Self { caller, exit, .. } = self;
         let malformed = |_| refuse_malformed(caller, exit, Via::Connect, text);
-        let Authority { target, port } = Authority::parse(text).map_err(malformed)?;
+        let HostPort { target, port } = HostPort::parse(text).map_err(malformed)?;
         let port = port.ok_or(BadRequest::NoPort).map_err(bad_request)?;
         let attempt = caller.attempt(Via::Connect, exit.meant(target.clone()), port);
         if let Some(host) = request.host {
-            let host = Authority::parse(host).map_err(bad_request)?;
+            let host = HostPort::parse(host).map_err(|bad| bad_request(bad.into()))?;
             if !host.means(&target, port) {
                 return Err(two_hosts(exit, &attempt));
             }

@@ -29,6 +29,14 @@ impl Method {
     }
 }
 
+/// Whether a request with this method is malformed: the method is no token, or one that decides how
+/// the message is read, in other letters. A server that reads `head` as HEAD sends no body where
+/// one is waited for.
+pub fn is_misspelt(method: &str) -> bool {
+    let like = |name: &str| method != name && method.eq_ignore_ascii_case(name);
+    !is_token(method) || like("HEAD") || like("CONNECT")
+}
+
 /// RFC 9110 token.
 pub(crate) fn is_token(text: &str) -> bool {
     let special = |b: u8| b"!#$%&'*+-.^_`|~".contains(&b);
@@ -61,6 +69,16 @@ pub enum MethodError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn g1_methods_that_two_readers_could_split_are_misspelt() {
+        for text in ["", "G ET", "GÉT", "head", "Head", "connect"] {
+            assert!(is_misspelt(text), "{text:?}");
+        }
+        for text in ["GET", "get", "HEAD", "CONNECT", "X-ODD"] {
+            assert!(!is_misspelt(text), "{text:?}");
+        }
+    }
 
     #[test]
     fn parses_tokens() {

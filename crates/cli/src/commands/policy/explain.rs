@@ -5,7 +5,9 @@ mod file;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use ringfence_policy::{Explanation, Port, Request, Target, explain};
+use ringfence_policy::{
+    Explanation, HttpUrl, HttpUrlError, Request, Target, check_path, explain, is_misspelt,
+};
 
 use crate::commands::scope::ScopeArgs;
 use crate::error::Failure;
@@ -92,10 +94,13 @@ impl ExplainArgs {
 }
 
 fn answer(arguments: ExplainArgs) -> Result<Explanation, Failure> {
-    let asked = Asked::parse(&arguments.target)?;
+    let asked = parse(&arguments.target)?;
     let policy = arguments.scope.resolve()?.policy;
     if let Some(path) = &arguments.path {
-        check_path(path).map_err(bad_path)?;
+        check_path(path).map_err(|bad| malformed(path, &bad))?;
+    }
+    if let Some(method) = arguments.method.as_deref() {
+        check_method(method)?;
     }
     let path = arguments.path.or(asked.path);
     let mut request = Request::connect(&asked.target, asked.port);
@@ -109,72 +114,30 @@ fn answer(arguments: ExplainArgs) -> Result<Explanation, Failure> {
     Ok(explain(&policy, &request))
 }
 
-fn bad_path(why: String) -> Failure {
-    Failure::new("bad-target", why, "encode it with %, as clients do")
+/// Reads what the proxies read, and refuses what they refuse.
+fn parse(text: &str) -> Result<HttpUrl, Failure> {
+    HttpUrl::parse(text).map_err(|bad| malformed(text, &bad))
 }
 
-/// What the words of a target mean.
-struct Asked {
-    target: Target,
-    port: u16,
-    path: Option<String>,
+fn malformed(text: &str, bad: &HttpUrlError) -> Failure {
+    let hint = match bad {
+        HttpUrlError::Path(_) => "encode it with %, as clients do".to_owned(),
+        _ => match Target::parse(text) {
+            Ok(target) if !text.is_ascii() => format!("write {target}, as clients do"),
+            _ => "give a host, host:port or URL".to_owned(),
+        },
+    };
+    Failure::new("bad-target", format!("{text:?}: {bad}"), hint)
 }
 
-impl Asked {
-    fn parse(text: &str) -> Result<Self, Failure> {
-        let bad = |why: String| {
-            Failure::new(
-                "bad-target",
-                format!("{text:?}: {why}"),
-                "give a host, host:port or URL",
-            )
-        };
-        let (default_port, rest) = match text.split_once("://") {
-            Some(("http", rest)) => (80, rest),
-            Some(("https", rest)) => (443, rest),
-            Some((scheme, _)) => {
-                return Err(bad(format!("the scheme {scheme} is not http or https")));
-            }
-            None => (443, text),
-        };
-        // What clients keep to themselves.
-        let rest = rest.split('#').next().unwrap_or_default();
-        let (authority, path) = match rest.find('/') {
-            Some(at) => (&rest[..at], Some(rest[at..].to_owned())),
-            None => (rest, None),
-        };
-        let (host, port) = split_port(authority);
-        let port = match port {
-            Some(port) => port
-                .parse()
-                .map(Port::get)
-                .map_err(|_| bad(format!("{port:?} is not a port")))?,
-            None => default_port,
-        };
-        if let Some(path) = &path {
-            check_path(path).map_err(bad)?;
-        }
-        let target = Target::parse(host).map_err(|error| bad(error.to_string()))?;
-        Ok(Self { target, port, path })
+fn check_method(method: &str) -> Result<(), Failure> {
+    // What opens a tunnel is a connection, and asked about without a method.
+    if is_misspelt(method) || method == "CONNECT" {
+        let why = format!("{method:?} is not the method of a request");
+        let hint = "write it as clients do: GET, HEAD, POST";
+        return Err(Failure::new("bad-method", why, hint));
     }
-}
-
-/// What no request could have as its path: the proxies call it malformed, and a
-/// client would have to encode it first.
-fn check_path(path: &str) -> Result<(), String> {
-    let is_bad = |one: &char| !one.is_ascii_graphic() || *one == '#';
-    match path.chars().find(is_bad) {
-        Some(one) => Err(format!("{one:?} has to be encoded in a path")),
-        None => Ok(()),
-    }
-}
-
-/// Splits `host:port`, `[v6]:port` and a bare v6 address.
-fn split_port(authority: &str) -> (&str, Option<&str>) {
-    match authority.rsplit_once(':') {
-        Some((host, port)) if host.ends_with(']') || !host.contains(':') => (host, Some(port)),
-        _ => (authority, None),
-    }
+    Ok(())
 }
 
 fn show(explanation: &Explanation) {
@@ -242,42 +205,19 @@ fn requests(explanation: &Explanation) -> Vec<Vec<String>> {
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> Option<(String, u16, Option<String>)> {
-        Asked::parse(text)
-            .ok()
-            .map(|asked| (asked.target.to_string(), asked.port, asked.path))
-    }
-
     #[test]
-    fn targets_are_hosts_ports_and_urls() {
-        let name = || "a.example.org".to_owned();
-        assert_eq!(parsed("a.example.org"), Some((name(), 443, None)));
-        assert_eq!(parsed("A.example.org.:8443"), Some((name(), 8443, None)));
-        assert_eq!(
-            parsed("http://a.example.org/x"),
-            Some((name(), 80, Some("/x".into())))
-        );
-        assert_eq!(
-            parsed("2130706433:80").map(|p| p.0),
-            Some("127.0.0.1".into())
-        );
-        assert_eq!(parsed("[::1]:9").map(|p| p.1), Some(9));
-    }
-
-    #[test]
-    fn nonsense_is_refused() {
-        for text in [
-            "",
-            "ftp://a.example.org",
-            "a.example.org:0",
-            "a.example.org:x",
-            "a b",
-            "a.example.org:080",
-            "a.example.org:+80",
-            "http://a.example.org/ä",
-            "http://a.example.org/a b",
+    fn nonsense_is_refused_with_what_to_write() {
+        for (text, hint) in [
+            ("a b", "give a host"),
+            ("a.example.org:080", "give a host"),
+            ("bücher.example", "write xn--bcher-kva.example,"),
+            ("http://a.example.org/ä", "encode it"),
         ] {
-            assert!(parsed(text).is_none(), "{text}");
+            let failure = serde_json::to_value(parse(text).unwrap_err()).unwrap();
+            let found = failure["hint"].as_str().unwrap();
+            assert!(found.starts_with(hint), "{text}: {found}");
         }
+        assert!(check_method("GET").is_ok() && check_method("get").is_ok());
+        assert!(check_method("head").is_err() && check_method("CONNECT").is_err());
     }
 }

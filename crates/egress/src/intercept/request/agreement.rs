@@ -7,11 +7,10 @@
 use http::header::HOST;
 use http::request::Parts;
 use http::{StatusCode, Version};
-use ringfence_policy::{Scheme, Target};
+use ringfence_policy::{HostPort, Scheme, Target};
 use thiserror::Error;
 
 use crate::attempt::Attempt;
-use crate::http::authority::Authority;
 
 /// How a request does not agree with its connection.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -25,7 +24,7 @@ pub(super) enum Disagreement {
     #[error("the request is for another scheme than its connection")]
     Scheme,
     #[error("the request names another host than its connection")]
-    Other(Authority),
+    Other(HostPort),
 }
 
 impl Disagreement {
@@ -39,7 +38,7 @@ impl Disagreement {
     /// The attempt as the client seems to mean it.
     pub(super) fn meant(&self, attempt: &Attempt) -> Attempt {
         let mut meant = attempt.clone();
-        if let Self::Other(Authority { target, port }) = self {
+        if let Self::Other(HostPort { target, port }) = self {
             meant.target = target.clone();
             meant.port = port.unwrap_or(attempt.port);
         }
@@ -62,7 +61,7 @@ pub(super) fn agreed_host(
     }
     let mut written_port = None;
     for text in [header, url].into_iter().flatten() {
-        let authority = Authority::parse(text).map_err(|_| Disagreement::Unreadable)?;
+        let authority = HostPort::parse(text).map_err(|_| Disagreement::Unreadable)?;
         if !authority.means(&attempt.target, attempt.port) {
             return Err(Disagreement::Other(authority));
         }

@@ -3,6 +3,7 @@
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{Method, StatusCode};
+use ringfence_policy::is_misspelt;
 use thiserror::Error;
 
 use crate::http::head::OVERRIDES;
@@ -46,9 +47,7 @@ pub(super) fn check(parts: &Parts) -> Result<(), BadForm> {
     match &parts.method {
         method if *method == Method::CONNECT => return Err(BadForm::Connect),
         method if method.as_str().eq_ignore_ascii_case("TRACE") => return Err(BadForm::Trace),
-        // A server that reads `head` as HEAD sends no body where one is
-        // waited for.
-        method if is_misspelt(method) => return Err(BadForm::Method),
+        method if is_misspelt(method.as_str()) => return Err(BadForm::Method),
         _ => {}
     }
     let headers = &parts.headers;
@@ -64,11 +63,6 @@ pub(super) fn check(parts: &Parts) -> Result<(), BadForm> {
         return Err(BadForm::Twin);
     }
     Ok(())
-}
-
-fn is_misspelt(method: &Method) -> bool {
-    let like = |own: &Method| method != own && method.as_str().eq_ignore_ascii_case(own.as_str());
-    like(&Method::HEAD) || like(&Method::CONNECT)
 }
 
 #[cfg(test)]

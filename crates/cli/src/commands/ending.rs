@@ -41,7 +41,7 @@ const MOST_SHOWN: usize = 10;
 const CLOSED: &str = "network is closed";
 
 /// Reasons that no rule lifts, or not alone, and what to do about them.
-const REMEDIES: [(&[&str], &str); 6] = [
+const REMEDIES: [(&[&str], &str); 7] = [
     (
         &["unresolved"],
         "a host that is allowed has no address: check its spelling, and what this machine's own \
@@ -59,6 +59,11 @@ const REMEDIES: [(&[&str], &str); 6] = [
         &["client-distrusts", "client-hung-up"],
         "the client did not take the sandbox's certificate: have it read the file in $SSL_CERT_FILE, \
          or leave its host without credential and without rules for methods and paths",
+    ),
+    (
+        &["upstream-wants-certificate"],
+        "no client certificate is shown where TLS is looked into: leave the host without credential \
+         and without rules for methods and paths",
     ),
     (
         &["upstream-certificate"],

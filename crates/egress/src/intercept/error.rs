@@ -1,18 +1,28 @@
 //! [`SendError`]: why a request that was allowed got no answer.
 
+use std::error::Error;
 use std::io;
 
 use ringfence_audit::CloseReason;
+use tokio_rustls::rustls::{self, AlertDescription};
 
-use crate::exit::OpenError;
+use crate::attempt::Attempt;
+use crate::exit::{Exit, OpenError};
 use crate::refusal::Refused;
+
+/// Why a server that wants to know its clients gets none, as a code and in words.
+const WANTS_CERTIFICATE: (&str, &str) = (
+    "upstream-wants-certificate",
+    "the server wants a certificate of its client, which cannot be shown where TLS is looked \
+     into: leave the host without credential and without rules for methods and paths",
+);
 
 /// Why there is no response.
 #[derive(Debug)]
 pub(crate) enum SendError {
     /// There is no connection.
     Open(OpenError),
-    /// The server's certificate does not hold; written down.
+    /// The server's certificate does not hold, or it wants one of us; written down.
     Certificate(Refused),
     /// TLS with the server failed otherwise.
     Tls(io::Error),
@@ -37,6 +47,20 @@ impl SendError {
     /// The policy refuses it by now.
     pub(super) fn refused(refused: Refused) -> Self {
         Self::Open(refused.into())
+    }
+
+    /// The same, written down if it is about certificates.
+    pub(super) fn noted(self, exit: &Exit, attempt: &Attempt) -> Self {
+        let source: Option<&(dyn Error + 'static)> = match &self {
+            Self::Tls(error) => Some(error),
+            Self::Http(error) => Some(error),
+            _ => None,
+        };
+        if !source.is_some_and(wants_certificate) {
+            return self;
+        }
+        let (code, phrase) = WANTS_CERTIFICATE;
+        Self::Certificate(exit.refuse(attempt, code, phrase))
     }
 
     /// The HTTP status that says so.
@@ -81,4 +105,19 @@ impl SendError {
             Self::Revoked => CloseReason::PolicyChanged,
         }
     }
+}
+
+/// Whether a server ended TLS because it was shown no certificate. In TLS 1.3
+/// that is said after the handshake, and ends the connection.
+fn wants_certificate(error: &(dyn Error + 'static)) -> bool {
+    // Of the error below it HTTP/2 keeps the words alone.
+    let alert = rustls::Error::AlertReceived(AlertDescription::CertificateRequired).to_string();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if error.to_string() == alert {
+            return true;
+        }
+        next = error.source();
+    }
+    false
 }

@@ -128,7 +128,7 @@ async fn serve(
         .send(&attempt, version, outgoing.build()?)
         .await;
     guards.signal.give();
-    let response = sent.map_err(|error| guards.failed(error))?;
+    let response = sent.map_err(|error| guards.failed(error.noted(&connection.exit, &attempt)))?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
         return respond(response, &method, guards.looking);
     }

@@ -19,7 +19,8 @@ use ringfence_policy::{Policy, Resolved};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::body::LocalBody;
@@ -43,6 +44,8 @@ pub(crate) enum Shown {
     Expired(&'static str),
     /// One that it signed itself.
     SelfSigned(&'static str),
+    /// A good one, to clients that show one as well, over TLS 1.2 or newer.
+    ToKnown(&'static str, &'static SupportedProtocolVersion),
 }
 
 /// What a server saw of one request.
@@ -193,7 +196,10 @@ impl Rig {
 
     pub(super) fn server_config(&self, shown: Shown, alpn: &[&str]) -> ServerConfig {
         let key = KeyPair::generate().unwrap();
-        let (Shown::For(name) | Shown::Expired(name) | Shown::SelfSigned(name)) = shown;
+        let (Shown::For(name)
+        | Shown::Expired(name)
+        | Shown::SelfSigned(name)
+        | Shown::ToKnown(name, _)) = shown;
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         if let Shown::Expired(_) = shown {
             params.not_after = (SystemTime::now() - Duration::from_hours(24)).into();
@@ -203,12 +209,25 @@ impl Rig {
             _ => params.signed_by(&key, &self.issuer).unwrap(),
         };
         let key = PrivatePkcs8KeyDer::from(key.serialize_der()).into();
-        let mut config = ServerConfig::builder_with_provider(suites::provider())
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key)
-            .unwrap();
+        let provider = suites::provider();
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
+        let builder = match shown {
+            Shown::ToKnown(_, version) => {
+                let mut roots = RootCertStore::empty();
+                roots.add(self.issuer.der().clone()).unwrap();
+                let known = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+                builder
+                    .with_protocol_versions(&[version])
+                    .unwrap()
+                    .with_client_cert_verifier(known.build().unwrap())
+            }
+            _ => builder
+                .with_safe_default_protocol_versions()
+                .unwrap()
+                .with_no_client_auth(),
+        };
+        let chain = vec![certificate.der().clone()];
+        let mut config = builder.with_single_cert(chain, key).unwrap();
         config.alpn_protocols = names(alpn);
         config
     }

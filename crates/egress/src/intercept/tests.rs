@@ -588,3 +588,25 @@ fn bodies_of_unknown_length_and_their_trailers_pass_with_any_method() {
         }
     });
 }
+
+/// Ours has none to show, and the client's own is not shown to us.
+#[test]
+fn a_server_that_wants_to_know_its_clients_is_told_of() {
+    use tokio_rustls::rustls::version::{TLS12, TLS13};
+    for version in [&TLS12, &TLS13] {
+        for alpn in [H1, H2, BOTH] {
+            run(async {
+                let rig = Rig::new().await;
+                rig.serve(Shown::ToKnown("a.test", version), alpn);
+                let mut client = rig.client("a.test", alpn).await;
+                for _ in 0..2 {
+                    let (status, text) = client.get("a.test", rig.yard.port, "/").await;
+                    assert_eq!(status, 502, "{version:?} {alpn:?}");
+                    assert!(text.contains("wants a certificate of its client"), "{text}");
+                }
+                assert!(rig.seen.borrow().is_empty());
+                assert_eq!(rig.refused(), ["upstream-wants-certificate"; 2]);
+            });
+        }
+    }
+}

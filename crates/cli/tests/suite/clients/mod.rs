@@ -2,6 +2,7 @@
 //! when the policy allows it and is refused when it does not, nothing of what
 //! is refused leaves, and one decision is written down each time.
 
+mod certificates;
 mod curl;
 mod failures;
 mod git;

@@ -145,9 +145,10 @@ fn explained_tunnel(exit: &Exit, place: &str) -> Option<Answer> {
 
 fn answer(exit: &Exit, request: &Request<'_>) -> Answer {
     let told = explain(&exit.policy(), request).decision;
-    match told.is_allowed() {
-        true => Ok(()),
-        false => Err(told.reason.code().to_owned()),
+    if told.is_allowed() {
+        Ok(())
+    } else {
+        Err(told.reason.code().to_owned())
     }
 }
 

@@ -636,7 +636,7 @@ impl Body for Trailing {
         let collected = ready!(collecting.as_mut().poll(context)).unwrap();
         self.0 = None;
         let trailers = collected.trailers().into_iter().flat_map(|all| all.keys());
-        let names: Vec<&str> = trailers.map(|name| name.as_str()).collect();
+        let names: Vec<&str> = trailers.map(http::HeaderName::as_str).collect();
         Poll::Ready(Some(Ok(Frame::data(names.join(" ").into()))))
     }
 }

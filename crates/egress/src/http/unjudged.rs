@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::intercept::testing::{H1, Rig, Shown};
 use crate::limits::Limits;
+use crate::speech::is_token;
 use crate::testing::{Yard, here, run, send};
 
 /// What is in order is served.
@@ -53,6 +54,10 @@ async fn answer<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, reading: Readi
         else {
             return;
         };
+        // What begins otherwise is another protocol, for us as for servers.
+        if !method.bytes().all(is_token) {
+            return;
+        }
         seen.borrow_mut().push((method.to_owned(), path.to_owned()));
         let is_read = match reading {
             Reading::None => false,

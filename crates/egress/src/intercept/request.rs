@@ -14,6 +14,7 @@ mod form;
 mod last;
 #[cfg(test)]
 mod tests;
+mod trailers;
 mod watched;
 
 use std::rc::Rc;
@@ -32,6 +33,7 @@ use self::attaching::attach;
 use self::draft::Draft;
 use self::expectation::{Awaited, Expectation, Signal};
 use self::finder::Finder;
+use self::trailers::Ended;
 use self::watched::Watched;
 use super::Intercepted;
 use super::answer::{Answer, Failure};
@@ -344,7 +346,9 @@ impl Outgoing<'_> {
     fn body(&mut self) -> RequestBody {
         let body = match (self.draft.body.take(), self.body.take()) {
             (Some(whole), _) => return LocalBody::full_holding(whole, self.room.take()),
-            (None, Some(body)) if !body.is_end_stream() => LocalBody::incoming(body),
+            (None, Some(body)) if !body.is_end_stream() => {
+                LocalBody::new(Ended::new(LocalBody::incoming(body)))
+            }
             _ => return LocalBody::empty(),
         };
         let is_http1 = self.parts.version != Version::HTTP_2;

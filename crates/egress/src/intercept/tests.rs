@@ -3,15 +3,19 @@
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, Version};
 use http_body::{Body, Frame};
 use http_body_util::BodyExt;
+use http_body_util::combinators::Collect;
+use hyper::body::Incoming;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio_rustls::rustls::HandshakeKind;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, HandshakeKind};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::body::{BodyError, LocalBody};
 use super::testing::{BOTH, Client, H1, H2, Rig, Shown, connector, inspected, says, shake, text};
@@ -253,6 +257,43 @@ fn trailers_pass() {
     });
 }
 
+/// What says something else of the request than what was judged ends here.
+#[test]
+fn g1_trailers_of_requests_are_no_headers() {
+    const NAMES: [&str; 6] = [
+        "x-sum",
+        "authorization",
+        "content-length",
+        "host",
+        "cookie",
+        "proxy-authorization",
+    ];
+    for alpn in [H1, H2] {
+        run(async {
+            let rig = Rig::answering(|request| {
+                let collecting = Box::pin(request.into_body().collect());
+                Response::new(LocalBody::new(Trailing(Some(collecting))))
+            })
+            .await;
+            rig.serve(A, alpn);
+            let mut client = rig.client("a.test", alpn).await;
+            let mut request = client.request("a.test", rig.yard.port, "/");
+            *request.method_mut() = http::Method::POST;
+            let value = http::HeaderValue::from_static("1");
+            let mut trailers = http::HeaderMap::new();
+            for name in NAMES {
+                trailers.insert(name, value.clone());
+            }
+            let names = http::HeaderValue::from_static("x-sum, cookie, proxy-authorization");
+            request.headers_mut().insert("trailer", names);
+            let left = [Frame::data(Bytes::from("x")), Frame::trailers(trailers)].into();
+            *request.body_mut() = LocalBody::new(Frames { left, ends: true });
+            let response = client.send(request).await.unwrap();
+            assert_eq!(text(response).await, "x-sum", "{alpn:?}");
+        });
+    }
+}
+
 #[test]
 fn a_thousand_requests_at_once_share_a_few_connections() {
     run(async {
@@ -301,6 +342,43 @@ fn sessions_are_resumed_on_both_sides() {
         }
         assert_eq!(kinds, [HandshakeKind::Full, HandshakeKind::Resumed]);
         assert_eq!((rig.accepted.get(), rig.resumed.get()), (2, 1));
+    });
+}
+
+/// What is said before a handshake is done can be said again by anybody who
+/// heard it. A client and a server that would both do it find nobody to.
+#[test]
+fn g5_nothing_is_said_before_a_handshake_is_done() {
+    run(async {
+        let rig = Rig::new().await;
+        let mut eager = rig.server_config(A, H1);
+        eager.max_early_data_size = u32::MAX;
+        let acceptor = TlsAcceptor::from(Arc::new(eager));
+        let mut eager = ClientConfig::clone(rig.connector(H1).config());
+        eager.enable_early_data = true;
+        let eager = Arc::new(eager);
+        let connector = TlsConnector::from(Arc::clone(&eager));
+        for want in [HandshakeKind::Full, HandshakeKind::Resumed] {
+            let mut client = rig.shake(&connector, "a.test").await.unwrap();
+            assert_eq!(client.get_ref().1.handshake_kind(), Some(want), "inside");
+            let asked = format!(
+                "GET / HTTP/1.1\r\nHost: a.test:{}\r\nConnection: close\r\n\r\n",
+                rig.yard.port
+            );
+            client.write_all(asked.as_bytes()).await.unwrap();
+            let stream = rig.yard.accept().await;
+            let mut server = acceptor.accept(stream).await.unwrap();
+            assert_eq!(server.get_ref().1.handshake_kind(), Some(want));
+            assert!(server.get_mut().1.early_data().is_none());
+            let answer = b"HTTP/1.1 204 Done\r\nConnection: close\r\n\r\n";
+            server.write_all(answer).await.unwrap();
+            server.shutdown().await.unwrap();
+            client.read_to_end(&mut Vec::new()).await.unwrap();
+        }
+        // The session that it has by now lets it say nothing early.
+        let name = ServerName::try_from("a.test").unwrap();
+        let mut next = ClientConnection::new(Arc::clone(&eager), name).unwrap();
+        assert!(next.early_data().is_none());
     });
 }
 
@@ -538,6 +616,28 @@ async fn read_head(stream: &mut (impl AsyncRead + Unpin)) {
     let mut found = Vec::new();
     while !found.ends_with(b"\r\n\r\n") {
         found.push(stream.read_u8().await.unwrap());
+    }
+}
+
+/// Names the trailers of another body, once that has ended.
+struct Trailing(Option<Pin<Box<Collect<Incoming>>>>);
+
+impl Body for Trailing {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let Some(collecting) = &mut self.0 else {
+            return Poll::Ready(None);
+        };
+        let collected = ready!(collecting.as_mut().poll(context)).unwrap();
+        self.0 = None;
+        let trailers = collected.trailers().into_iter().flat_map(|all| all.keys());
+        let names: Vec<&str> = trailers.map(http::HeaderName::as_str).collect();
+        Poll::Ready(Some(Ok(Frame::data(names.join(" ").into()))))
     }
 }
 

@@ -29,6 +29,49 @@ fn a_connection_that_becomes_something_else_stays_open() {
     }
 }
 
+/// Tells the trailers that came, and sends one back.
+const TRAILERS: &str = "require('http').createServer((asked, answer) => {
+    asked.resume().on('end', () => {
+        if (asked.headers.trailer) answer.setHeader('Trailer', 'X-Sum');
+        answer.write(JSON.stringify(asked.trailers));
+        answer.addTrailers({'X-Sum': 'of the answer'});
+        answer.end();
+    });
+}).listen(8008, '0.0.0.0');
+";
+
+#[test]
+fn g1_g11_trailers_pass_both_ways_but_those_that_are_headers() {
+    let host = Host::new();
+    host.write("trailers.py", include_str!("scripts/trailers.py"));
+    let server = host.net().program_in_the_world("/usr/bin/node");
+    let _server = server.args(["-e", TRAILERS]).start();
+    let is_up = "until curl -s http://v4.example.org:8008/ > /dev/null; do sleep 0.05; done";
+    host.online.outside(is_up).expect_code(0);
+    let ask = |way: &str, names: &str| format!("/usr/bin/python3 trailers.py {way} {names}");
+    let forbidden = "authorization cookie proxy-authorization content-length host expect";
+    let outside = host.online.outside(&ask("direct", "x-sum")).expect_code(0);
+    let both = "200 {\"x-sum\":\"of the request\"} X-Sum: of the answer\n";
+    assert_eq!(outside.stdout, both.repeat(2));
+    let outside = host
+        .online
+        .outside(&ask("direct", forbidden))
+        .expect_code(0);
+    assert!(
+        outside.stdout.contains("{\"authorization\":"),
+        "{}",
+        outside.stdout
+    );
+    for way in ["direct", "proxy"] {
+        let allow = ["--allow", "v4.example.org:8008"];
+        let run = host.run(&allow, &ask(way, "x-sum")).expect_code(0);
+        assert_eq!(run.stdout(), both.repeat(2), "{way}");
+        let run = host.run(&allow, &ask(way, forbidden)).expect_code(0);
+        let refused: Vec<&str> = run.stdout().lines().map(str::trim).collect();
+        assert_eq!(refused, ["400"; 12], "{way}");
+    }
+}
+
 /// Requests of one curl, with the status of each.
 fn requests(flags: &str, requests: &[&str]) -> String {
     let each = requests

@@ -28,6 +28,36 @@ fn any_name_server_answers_over_udp_and_tcp() {
     host.sent_nothing();
 }
 
+/// All are asked before the first answer is read.
+const MANY: &str = "import socket, struct
+def question(number):
+    labels = f'n{number}.example.org'.split('.')
+    name = b''.join(bytes([len(label)]) + label.encode() for label in labels)
+    asked = struct.pack('>6H', number, 0x100, 1, 0, 0, 0) + name + struct.pack('>BHH', 0, 1, 1)
+    return struct.pack('>H', len(asked)) + asked
+stream = socket.create_connection(('9.9.9.9', 53), 60)
+stream.sendall(b''.join(map(question, range(1000))))
+stream.shutdown(socket.SHUT_WR)
+said = b''
+while more := stream.recv(65536):
+    said += more
+answered = set()
+while said:
+    length, number = struct.unpack('>HH', said[:4])
+    answered.add(number)
+    said = said[2 + length:]
+print(len(answered))
+";
+
+#[test]
+fn g11_a_thousand_questions_over_one_connection_are_answered() {
+    let host = Host::new();
+    host.write("many.py", MANY);
+    let run = host.run(&ALLOW, "/usr/bin/python3 many.py").expect_code(0);
+    assert_eq!(run.stdout(), "1000\n");
+    host.sent_nothing();
+}
+
 #[test]
 fn other_questions_have_empty_answers() {
     let host = Host::new();

@@ -176,6 +176,40 @@ fn git() {
     assert_eq!(count.trim(), "3");
 }
 
+/// No part of such a body is read ahead for a secret, which would keep the
+/// server from answering.
+#[test]
+fn g11_grpc_in_turns_where_bodies_get_secrets() {
+    let bound = Bound::new();
+    let server = bound.net().grpc("grpc.my-service.test");
+    let to = format!("grpc.my-service.test:{}", port::GRPC);
+    let flags = bound.policy_of(
+        &[&to],
+        "credentials:
+  - service: my-service
+    env: API_TOKEN
+    hosts: [grpc.my-service.test]
+    ports: [50051]
+    substitute: {body: true}\n",
+    );
+    let call = format!("/usr/bin/python3 call.py Talk {to}");
+    let told = "first\nsecond\nthird\nOK";
+    let talk = format!("{call} first second third");
+    let outside = bound.outside(&talk).expect_code(0).stdout;
+    assert!(outside.starts_with(told), "{outside}");
+    for before in ["", "no_grpc_proxy='*'"] {
+        server.forget();
+        let run = bound
+            .run(&flags, &format!("{before} {talk}"))
+            .expect_code(0);
+        assert!(run.stdout().starts_with(told), "{}", run.stdout());
+        // The secret has no place among them.
+        let run = bound.run(&flags, &format!("{before} {call} first '$API_TOKEN'"));
+        assert!(!run.stdout().contains("OK"), "{}", run.stdout());
+        assert!(!server.saw(SECRET), "{before}");
+    }
+}
+
 #[test]
 fn grpc() {
     let bound = Bound::new();

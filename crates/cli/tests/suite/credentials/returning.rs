@@ -55,6 +55,22 @@ fn g5_every_coding() {
     }
 }
 
+/// Clients read what is before it.
+#[test]
+fn g5_g11_what_follows_gzip_is_left_out() {
+    let bound = Bound::new();
+    let script = format!(
+        "/usr/bin/python3 -c 'import requests; \
+         print(requests.get(\"https://{HOST}/encoded/gzip-filled\").text)'"
+    );
+    let outside = bound.outside(&script).expect_code(0).stdout;
+    assert!(outside.ends_with(" 998 999\n\n"), "{outside}");
+    let run = bound.run(&bound.policy(BEARER), &script).expect_code(0);
+    assert!(run.stdout().ends_with(" 998 999\n\n"), "{}", run.stdout());
+    assert!(super::clients::arrived(&bound), "{}", run.stdout());
+    assert_eq!(super::leak(run.stdout()), None);
+}
+
 /// Some servers send it so, and some clients read it.
 #[test]
 fn deflate_without_its_frame() {

@@ -15,6 +15,17 @@ fn g9_three_hundred_slow_clients_do_not_disturb_another() {
 }
 
 #[test]
+fn g9_three_hundred_that_spell_their_requests_are_served() {
+    let host = host();
+    host.write("crowd.py", include_str!("scripts/crowd.py"));
+    let run = host.run(
+        &["--allow", "web.example.org"],
+        "/usr/bin/python3 crowd.py spelling",
+    );
+    assert_eq!(run.expect_code(0).stdout(), "150\n150\n200\n");
+}
+
+#[test]
 fn g9_three_hundred_that_wait_for_a_server_do_not_disturb_another() {
     let host = host();
     host.write("crowd.py", include_str!("scripts/crowd.py"));

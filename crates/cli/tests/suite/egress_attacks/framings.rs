@@ -8,7 +8,7 @@ use super::{Host, host};
 const PYTHON_PORT: u16 = 8001;
 
 /// Leaves every body unread, as handlers do that expect none.
-const PYTHON: &str = "import http.server, sys
+const HANDLER: &str = "import http.server, ssl, sys
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
     def answer(self):
@@ -20,7 +20,25 @@ class Handler(http.server.BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_DELETE = do_OPTIONS = do_POST = do_PUT = do_PATCH = answer
     def log_message(self, *words):
         pass
+";
+
+const IN_CLEAR: &str = "
 http.server.ThreadingHTTPServer(('0.0.0.0', 8001), Handler).serve_forever()
+";
+
+/// With a certificate and its key.
+const OVER_TLS: &str = "
+class Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, *words):
+        pass
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(sys.argv[2], sys.argv[3])
+server = Server(('0.0.0.0', 8009), Handler)
+def accept():
+    stream, client = server.socket.accept()
+    return context.wrap_socket(stream, server_side=True, do_handshake_on_connect=False), client
+server.get_request = accept
+server.serve_forever()
 ";
 
 /// Does not wait for more from a client that has ended.
@@ -127,7 +145,7 @@ fn servers(host: &Host) -> Vec<Server> {
             host,
             PYTHON_PORT,
             "/usr/bin/python3",
-            &["-c", PYTHON, "SEEN"],
+            &["-c", &[HANDLER, IN_CLEAR].concat(), "SEEN"],
         ),
         Server::start(host, 8002, "/usr/bin/node", &["-e", NODE, "SEEN"]),
         Server::nginx(host),
@@ -176,5 +194,43 @@ fn g1_g7_no_server_sees_a_request_that_is_not_in_the_log() {
         assert!(seen.len() as u64 <= run.admissions(), "{port}");
         assert_eq!(hidden(&seen), 0, "{port}");
         assert!(seen.len() > 50, "{port}: {}", seen.len());
+    }
+}
+
+/// Where TLS is looked into, whatever a server takes for a request was judged
+/// and recorded as well.
+#[test]
+fn g1_g7_no_server_behind_tls_sees_a_request_that_is_not_in_the_log() {
+    let host = host();
+    host.write("say_all.py", include_str!("scripts/say_all.py"));
+    let make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 \
+                -subj /CN=v4.example.org -addext subjectAltName=DNS:v4.example.org \
+                -addext basicConstraints=critical,CA:FALSE -keyout own.key -out own.pem 2> /dev/null";
+    host.online.outside(make).expect_code(0);
+    let own = ["own.pem", "own.key"].map(|name| host.online.arena.folder.join(name));
+    let [certificate, key] = own.map(|path| path.to_string_lossy().into_owned());
+    let program = [HANDLER, OVER_TLS].concat();
+    let words = ["-c", &program, "SEEN", &certificate, &key];
+    let server = Server::start(&host, 8009, "/usr/bin/python3", &words);
+    let all = framings("v4.example.org:8009", "");
+    let said = all.iter().map(|one| String::from_utf8_lossy(&one.bytes));
+    let said: Vec<_> = said.map(String::from).collect();
+    host.write("said.json", &serde_json::Value::from(said).to_string());
+    let say = "/usr/bin/python3 say_all.py 8009 tls";
+    server.seen();
+    let outside = format!("SSL_CERT_FILE=own.pem {say}");
+    host.online.outside(&outside).expect_code(0);
+    let hidden = |seen: &[String]| seen.iter().filter(|one| one.contains("/hidden/")).count();
+    assert!(hidden(&server.seen()) > 100);
+    for only in ["paths: [/open/**]", "inspect: true"] {
+        let rule = format!("{{host: v4.example.org, ports: [8009], {only}}}");
+        let flags = host.policy(&format!("{{allow: [{rule}], authorities: [own.pem]}}"));
+        let run = host.run(&flags, say).expect_code(0);
+        let seen = server.seen();
+        let (asked, known) = (seen.len() as u64, run.admissions());
+        assert!(asked <= known, "{only}: {asked} of {known}");
+        let others: Vec<_> = seen.iter().filter(|one| !one.contains(" /open/")).collect();
+        assert!(others.is_empty(), "{only}: {others:?}");
+        assert!(seen.len() > 50, "{only}: {}", seen.len());
     }
 }

@@ -12,16 +12,22 @@ const LONGEST_SIZE_LINE: u16 = 1024;
 const LONGEST_TRAILERS: u16 = 8 * 1024;
 /// Fifteen digits never overflow.
 const MOST_DIGITS: u8 = 15;
-/// Trailers that some servers would read as if they were headers.
-const FORBIDDEN_TRAILERS: [&str; 6] = [
+/// Trailers that some servers would read as if they were headers, to other ends
+/// than the judged ones: of framing, of hosts, and of who asks.
+const FORBIDDEN_TRAILERS: [&str; 11] = [
     "content-length",
     "transfer-encoding",
     "host",
     "connection",
     "upgrade",
     "trailer",
+    "expect",
+    "max-forwards",
+    "cookie",
+    "authorization",
+    "proxy-authorization",
 ];
-const LONGEST_FORBIDDEN: usize = 17;
+const LONGEST_FORBIDDEN: usize = 19;
 
 /// Why a body is not validly chunked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]

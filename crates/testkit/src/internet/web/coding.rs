@@ -23,6 +23,14 @@ fn encode_once(content: &[u8], coding: &str) -> Option<Vec<u8>> {
     let written = match coding {
         "identity" => Ok(content.to_vec()),
         "gzip" => finish(GzEncoder::new(Vec::new(), best), content, GzEncoder::finish),
+        // Filled up, as some servers do.
+        "gzip-filled" => {
+            let filled = |mut bytes: Vec<u8>| {
+                bytes.extend([0; 600]);
+                bytes
+            };
+            finish(GzEncoder::new(Vec::new(), best), content, GzEncoder::finish).map(filled)
+        }
         "deflate" => finish(
             ZlibEncoder::new(Vec::new(), best),
             content,

@@ -143,6 +143,7 @@ impl Room {
         };
         let mut answer = whole(StatusCode::OK, "application/json", bytes);
         let told = codings.replace("deflate-raw", "deflate");
+        let told = told.replace("gzip-filled", "gzip");
         add_header(&mut answer, "content-encoding", &told);
         answer
     }

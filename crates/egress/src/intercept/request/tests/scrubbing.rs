@@ -1,7 +1,7 @@
 //! Secrets that come back, in every form.
 
 use data_encoding::BASE64;
-use http::HeaderValue;
+use http::{HeaderValue, StatusCode};
 use http_body::Frame;
 use http_body_util::BodyExt;
 
@@ -121,18 +121,34 @@ fn g5_a_secret_split_over_pieces_and_codings_is_hidden() {
 
 #[test]
 fn g5_other_contents_keep_their_length() {
-    run(async {
-        let stage = Stage::answering("bearer: true", |_| says(format!("\0\0{SECRET}\0")));
-        let stage = stage.await.serving(H1);
-        let mut client = stage.client(H1).await;
-        let request = stage.request(&client, "/");
-        let response = client.send(request).await.unwrap();
-        let length = SECRET.len() + 3;
-        assert_eq!(response.headers()["content-length"], length.to_string());
-        let body = response.into_body().collect().await.unwrap().to_bytes();
-        assert_eq!(body.len(), length);
-        assert!(!body.windows(4).any(|part| part == &SECRET.as_bytes()[..4]));
-    });
+    for (status, kind) in [
+        (200, "application/octet-stream"),
+        // Parts that nobody has asked for.
+        (206, "application/octet-stream"),
+        (206, "multipart/byteranges; boundary=x"),
+    ] {
+        run(async {
+            let stage = Stage::answering("bearer: true", move |request| {
+                assert!(!request.headers().contains_key("range"));
+                let mut response = says(format!("\0\0{SECRET}\0"));
+                *response.status_mut() = StatusCode::from_u16(status).unwrap();
+                let kind = HeaderValue::from_static(kind);
+                response.headers_mut().insert("content-type", kind);
+                response
+            });
+            let stage = stage.await.serving(H1);
+            let mut client = stage.client(H1).await;
+            let mut request = stage.request(&client, "/");
+            let range = HeaderValue::from_static("bytes=0-8,9-99");
+            request.headers_mut().insert("range", range);
+            let response = client.send(request).await.unwrap();
+            let length = SECRET.len() + 3;
+            assert_eq!(response.headers()["content-length"], length.to_string());
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            assert_eq!(body.len(), length);
+            assert!(!body.windows(4).any(|part| part == &SECRET.as_bytes()[..4]));
+        });
+    }
 }
 
 #[test]

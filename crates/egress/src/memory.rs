@@ -173,7 +173,14 @@ impl Memory {
         }
     }
 
-    fn is_waited_for(&self) -> bool {
+    /// Whether a request is under way.
+    #[cfg(test)]
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.own[Use::Request as usize].get() > 0
+    }
+
+    /// Whether anybody waits for room.
+    pub(crate) fn is_waited_for(&self) -> bool {
         let waiting = self.waiting.borrow();
         let mut all = waiting.iter().flatten();
         all.any(|one| !one.granted.is_closed())

@@ -181,7 +181,9 @@ impl Session {
         let serving = http1::Builder::new()
             .timer(HeadTimer(Arc::clone(&self.traffic)))
             .header_read_timeout(self.connection.exit.limits().head_time)
-            .half_close(true)
+            // Who ends TLS is gone, for servers too, and his requests hold
+            // memory; only what is in clear is ended on one side alone.
+            .half_close(self.connection.scheme == Scheme::Http)
             .keep_alive(persistence == Persistence::Keep)
             .max_headers(MOST_FIELDS)
             .max_header_size(LONGEST_HEAD.into())

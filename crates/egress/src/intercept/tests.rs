@@ -511,6 +511,42 @@ fn quiet_clients_are_cut() {
     });
 }
 
+/// A body that never comes.
+struct Silent;
+
+impl Body for Silent {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        Poll::Pending
+    }
+}
+
+#[test]
+fn g9_nothing_is_held_for_a_client_that_is_gone() {
+    run(async {
+        for alpn in [H1, H2] {
+            let silent = |_| Response::new(LocalBody::new(Silent));
+            let rig = Rig::answering(silent).await;
+            rig.serve(A, BOTH);
+            let mut client = rig.client("a.test", alpn).await;
+            let request = client.request("a.test", rig.yard.port, "/");
+            let response = client.send(request).await.unwrap();
+            let memory = rig.yard.exit.memory();
+            assert!(memory.is_in_use(), "{alpn:?}");
+            drop((response, client));
+            // It would be held for minutes otherwise.
+            while memory.is_in_use() {
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+}
+
 #[test]
 fn heads_that_are_too_large_are_refused() {
     run(async {

@@ -97,7 +97,7 @@ impl Wire {
         self.inbox.prepare();
         let read = pin!(self.stream.read_buf(&mut *self.inbox)).poll(context);
         match &read {
-            Poll::Ready(Ok(count)) => self.traffic.received(*count as u64),
+            Poll::Ready(Ok(count @ 1..)) => self.traffic.received(*count as u64),
             _ => self.inbox = Spare::default(),
         }
         read

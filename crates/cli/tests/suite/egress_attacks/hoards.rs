@@ -56,6 +56,12 @@ fn g9_answers_that_nobody_reads_take_no_more_than_their_part() {
     is_bounded("answers 600");
 }
 
+/// Whoever has asked and been answered gives his room up when it is wanted.
+#[test]
+fn g11_connections_that_are_kept_do_not_keep_others_out() {
+    is_bounded("idle 500");
+}
+
 #[test]
 fn g9_streams_that_nobody_reads_take_no_more_than_their_part() {
     is_bounded("streams 60");

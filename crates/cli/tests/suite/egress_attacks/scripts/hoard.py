@@ -88,6 +88,16 @@ def answers(count):
     many(count, lambda: say(secured("http/1.1"), ask))
 
 
+def idle(count):
+    """Each is answered, and kept."""
+    ask = f"GET /status/204 HTTP/1.1\r\nHost: {WEB}\r\n\r\n".encode()
+    for _ in range(count):
+        stream = secured("http/1.1")
+        stream.sendall(ask)
+        assert stream.recv(4096).startswith(b"HTTP/1.1 204 "), f"{len(held)} were answered"
+        held.append(stream)
+
+
 def streams(count):
     def one():
         ask = b"".join(b"".join(head(2 * n + 1, b"\x82", b"/bytes/%d" % HUGE)) for n in range(100))

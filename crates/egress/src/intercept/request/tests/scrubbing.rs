@@ -36,6 +36,38 @@ fn g5_an_echo_returns_placeholders() {
     });
 }
 
+/// Each may look back at 16 MiB, so that only so many are read at once.
+#[test]
+fn g9_answers_with_a_large_window_wait_for_each_other() {
+    run(async {
+        for coding in ["br", "zstd"] {
+            let stage = Stage::answering("bearer: true", move |_| {
+                let mut response = Response::new(LocalBody::new(Unending(Queue::new())));
+                let coding = HeaderValue::from_static(coding);
+                response.headers_mut().insert("content-encoding", coding);
+                response
+            });
+            let stage = stage.await.serving(H2);
+            let memory = stage.rig.yard.exit.memory();
+            let mut answered = Vec::new();
+            for _ in 0..2 {
+                let mut client = stage.client(H2).await;
+                let request = stage.request(&client, "/");
+                answered.push((client.send(request).await.unwrap(), client));
+            }
+            let mut client = stage.client(H2).await;
+            let request = stage.request(&client, "/");
+            let last = tokio::task::spawn_local(async move { client.send(request).await });
+            while !memory.is_waited_for() {
+                tokio::task::yield_now().await;
+            }
+            assert!(!last.is_finished());
+            answered.clear();
+            last.await.unwrap().unwrap();
+        }
+    });
+}
+
 #[test]
 fn g5_headers_trailers_and_reason_are_scrubbed() {
     run(async {

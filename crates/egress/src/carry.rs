@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use ringfence_audit::{CloseReason, Protocol};
-use ringfence_policy::Target;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
@@ -31,6 +30,8 @@ use crate::relay::{Clock, Watchers, relay, reset_on_close};
 use crate::sentry::Sentry;
 use crate::speech::{Guess, Speech, heard, heard_in_all};
 use crate::tls::{self, Wanted};
+
+use objection::{Objection, check_name, check_named};
 
 /// The port of HTTP.
 const WEB: u16 = 80;
@@ -486,77 +487,7 @@ impl Opening {
     }
 }
 
-/// Why a connection that was opened does not go on.
-enum Objection {
-    Cut(CloseReason),
-    Refused {
-        code: &'static str,
-        phrase: &'static str,
-        /// What the client really asks for, where that is known.
-        meant: Option<Target>,
-    },
-}
-
-impl Objection {
-    fn malformed_tls() -> Self {
-        Self::because("malformed-tls", "the TLS hello is malformed")
-    }
-
-    fn because(code: &'static str, phrase: &'static str) -> Self {
-        Self::Refused {
-            code,
-            phrase,
-            meant: None,
-        }
-    }
-
-    /// Writes a refusal down, as one of what the client really asks for.
-    fn record(self, mut attempt: Attempt, exit: &Exit) {
-        if let Self::Refused {
-            code,
-            phrase,
-            meant,
-        } = self
-        {
-            if let Some(target) = meant {
-                attempt.target = target;
-            }
-            exit.refuse(&attempt, code, phrase);
-        }
-    }
-}
-
-/// TLS must ask for the host that was admitted. One that asks for none means
-/// the place that its connection leads to, which is that host, unless it may ask
-/// for another one in secret.
-fn check_name(target: &Target, wanted: &Wanted) -> Result<(), Objection> {
-    match (target, wanted) {
-        (_, Wanted::Unnamed) | (Target::Addr(_), Wanted::Hidden) => Ok(()),
-        (target, Wanted::Host(name)) if target == name => Ok(()),
-        (Target::Name(_), Wanted::Hidden) => Err(Objection::because(
-            "tls-without-name",
-            "the TLS client does not say in clear which host it wants",
-        )),
-        (_, Wanted::Host(name)) => Err(Objection::Refused {
-            code: "tls-name-mismatch",
-            phrase: "the TLS client asks for another host than its connection",
-            meant: Some(name.clone()),
-        }),
-    }
-}
-
-/// The same where requests are judged or get secrets: every name must agree, and
-/// no name does not.
-fn check_named(target: &Target, wanted: &Wanted) -> Result<(), Objection> {
-    match (target, wanted) {
-        (Target::Name(_), Wanted::Unnamed) => Err(Objection::because(
-            "tls-without-name",
-            "the TLS client does not say which host it wants",
-        )),
-        _ => check_name(target, wanted),
-    }
-}
-
 mod handshake;
+mod objection;
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use bytes::Buf;
 use ringfence_audit::CloseReason;
 
-use super::{Objection, Opening, check_name};
+use super::Opening;
+use super::objection::{Objection, check_name};
 use crate::limits::Limits;
 use crate::relay::Clock;
 use crate::tls::{self, Following};

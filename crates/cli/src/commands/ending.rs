@@ -296,9 +296,9 @@ pub(crate) fn explain_start_failure(report: &Report) {
             "ringfence: {program}: the audit log cannot be written any more, so this run cannot be trusted"
         ),
         ExitReason::AuditFull => output::tell!(
-            "ringfence: error[audit-full]: {program}: the disk of the audit log is full, so that not \
-             all of this run is on record\n  hint: make room there, or keep the log elsewhere: \
-             XDG_STATE_HOME=DIR ringfence run …"
+            "ringfence: error[audit-full]: {program}: the audit log cannot be written any more, \
+             because its disk is full, so this run cannot be trusted\n  hint: make room there, or \
+             keep the log elsewhere: XDG_STATE_HOME=DIR ringfence run …"
         ),
         ExitReason::Exited | ExitReason::Signalled => {}
     }

@@ -381,9 +381,31 @@ impl Opening {
     }
 
     async fn proceed(self, outcome: Outcome, exit: Rc<Exit>) {
+        if self.is_late(&outcome) && !self.answered && self.sent == 0 {
+            return self.begin_anew(exit).await;
+        }
         match self.check(&outcome) {
             Ok(()) => self.go_on(outcome, exit).await,
             Err(objection) => self.object(objection, &outcome, &exit).await,
+        }
+    }
+
+    /// A client that was slow with its first words: nothing was said over this
+    /// connection, and they are known now.
+    async fn begin_anew(self, exit: Rc<Exit>) {
+        self.upstream.tracked.because(CloseReason::Finished);
+        drop(self.upstream);
+        let Peer { stream, inbox, .. } = self.client;
+        Box::pin(carry(stream, inbox, self.attempt, exit)).await;
+    }
+
+    /// Whether this should have been looked into, had it been known at once.
+    fn is_late(&self, outcome: &Outcome) -> bool {
+        let [http, tls] = self.guarded;
+        match outcome {
+            Outcome::Http => http,
+            Outcome::Tls(_) => tls,
+            _ => false,
         }
     }
 
@@ -401,15 +423,11 @@ impl Opening {
     /// Whether this may go on over this connection.
     fn check(&self, outcome: &Outcome) -> Result<(), Objection> {
         let inspected = self.upstream.needs_inspection;
-        let [http, tls] = self.guarded;
-        let is_late = match outcome {
-            Outcome::Http => http,
-            Outcome::Tls(_) => tls,
-            _ => false,
-        };
         match outcome {
             Outcome::Cut(why) => Err(Objection::Cut(*why)),
-            _ if is_late => Err(Objection::because(NEEDS_INSPECTION.0, NEEDS_INSPECTION.1)),
+            _ if self.is_late(outcome) => {
+                Err(Objection::because(NEEDS_INSPECTION.0, NEEDS_INSPECTION.1))
+            }
             Outcome::Tls(_) | Outcome::Raw if inspected => {
                 Err(Objection::because(NEEDS_INSPECTION.0, NEEDS_INSPECTION.1))
             }

@@ -3,8 +3,7 @@
 //!
 //! Here nobody knows where a message ends. So whatever is held back because a
 //! secret may have begun in it passes when the server says no more for a while;
-//! a secret that goes on after that is covered from there on if a long part of
-//! it is left.
+//! a secret that goes on after that is covered from there on.
 
 use std::io;
 use std::rc::Rc;
@@ -116,6 +115,6 @@ impl Cover {
 
     /// Lets go of what is held back.
     pub(crate) fn let_go(&mut self, out: &mut BytesMut) {
-        self.0.finish(out);
+        self.0.let_go(out);
     }
 }

@@ -54,4 +54,5 @@ pub use parent::{ParentError, ParentProxies, ParentProxy};
 pub use questions::{Answer, Ask, HOLD, Question};
 pub use refusal::RefusalWords;
 pub use secret::{Credentials, Placeholder, Secret, SecretError, Vault};
+pub use secrets::untold;
 pub use service::{Handle, Idle, Inlets, Service};

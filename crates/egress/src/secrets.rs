@@ -21,7 +21,8 @@ mod watch;
 mod tests;
 
 pub(crate) use decode::{ACCEPTED, Decoder, Progress};
+pub use pattern::untold;
 pub(crate) use place::{Misplaced, is_framed};
-pub(crate) use scrub::{Find, Forms, Hidden, REDACTED, Scrubber};
+pub(crate) use scrub::{Find, Findings, Forms, Hidden, REDACTED, Scrubber};
 pub(crate) use substitute::Context;
 pub(crate) use watch::{Found, Placeholders, Watch};

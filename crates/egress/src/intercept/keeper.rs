@@ -33,8 +33,15 @@ const MOST_ANSWERS: u32 = 64;
 /// of them; and no server gives back parts without being asked to.
 const MOST_PARTS: u32 = 3;
 
+/// How often something may come near a secret in one run: no chance any more,
+/// and not yet a part. Whoever tries what a secret may be comes near it with
+/// many a try, and with each once he knows how it begins; nothing else does so
+/// often.
+const MOST_NEAR: u64 = 100_000;
+
 /// Why nothing more is let in.
-pub(crate) const GUESSED: &str = "parts of secrets came back, as if somebody were guessing them";
+pub(crate) const GUESSED: &str =
+    "parts of secrets came back, or what is nearly one, as if somebody were guessing them";
 
 /// What attaching secrets and hiding them needs.
 pub(crate) struct Keeper {
@@ -54,6 +61,8 @@ struct Gone {
     returned: HashMap<String, u32>,
     /// How many parts were found.
     parts: u32,
+    /// How often something came near.
+    near: u64,
     forms: Option<Arc<Forms>>,
 }
 
@@ -128,11 +137,18 @@ impl Keeper {
         Some(service)
     }
 
-    /// Whether so many parts were found that somebody must be guessing. What is
-    /// hidden tells him whether he is right, so nothing is let in any more from
-    /// where that may be seen.
+    /// Notes that something in answers came near a secret.
+    pub(crate) fn came_near(&self, times: u64) {
+        let mut gone = self.gone.borrow_mut();
+        gone.near = gone.near.saturating_add(times);
+    }
+
+    /// Whether so many parts were found, or something came near so often, that
+    /// somebody must be guessing. What is hidden tells him whether he is right,
+    /// so nothing is let in any more from where that may be seen.
     pub(crate) fn is_guessed_at(&self) -> bool {
-        self.gone.borrow().parts > MOST_PARTS
+        let gone = self.gone.borrow();
+        gone.parts > MOST_PARTS || gone.near > MOST_NEAR
     }
 
     /// Notes that a secret is about to leave with `attempt`. What comes back is

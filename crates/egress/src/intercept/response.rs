@@ -31,7 +31,7 @@ use crate::attempt::Attempt;
 use crate::exit::Exit;
 use crate::intercept::keeper::{GUESSED, Keeper};
 use crate::memory::{Memory, Use};
-use crate::secrets::{Decoder, Find, Forms};
+use crate::secrets::{Decoder, Findings, Forms};
 
 /// Headers about the very bytes of a body that was decoded.
 const OF_BYTES: [HeaderName; 4] = [
@@ -107,11 +107,14 @@ impl Looking {
     }
 
     /// Records what was found: whole values once for an answer, and every part.
-    fn note(&self, found: Vec<Find>) {
+    fn note(&self, found: Findings) {
         let Self::At { exit, returns, .. } = self else {
             return;
         };
-        for find in found {
+        if let Some(keeper) = exit.keeper() {
+            keeper.came_near(found.near);
+        }
+        for find in found.finds {
             if !find.is_whole || returns.values.borrow_mut().insert(find.value) {
                 exit.note_returned(&returns.attempt, find);
             }
@@ -210,7 +213,7 @@ fn scrub_headers(headers: &mut HeaderMap, looking: &Looking) {
     let Some(forms) = looking.forms() else {
         return;
     };
-    let mut found = Vec::new();
+    let mut found = Findings::default();
     let named: Vec<HeaderName> = headers
         .keys()
         .filter(|name| {

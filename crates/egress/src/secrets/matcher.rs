@@ -34,6 +34,8 @@ pub(super) struct Run {
     guards: Guards,
     /// How many bytes came so far.
     position: u64,
+    /// How often something came near a value.
+    near: u64,
 }
 
 /// One way to read the bytes from `start` on as the beginning of a pattern.
@@ -126,6 +128,11 @@ impl Run {
         }
     }
 
+    /// How often something came near a value since this was last asked.
+    pub(super) fn take_near(&mut self) -> u64 {
+        std::mem::take(&mut self.near)
+    }
+
     /// Whether nothing that came can become an occurrence any more.
     pub(super) fn is_clear(&self) -> bool {
         self.threads.is_empty() && self.guards.is_empty()
@@ -161,6 +168,7 @@ impl Run {
             matcher,
             threads: &mut self.threads,
             guards: &mut self.guards,
+            near: &mut self.near,
             end: self.position,
             found,
         };
@@ -181,6 +189,7 @@ struct Follow<'a, F> {
     matcher: &'a Matcher,
     threads: &'a mut Vec<Thread>,
     guards: &'a mut Guards,
+    near: &'a mut u64,
     end: u64,
     found: &'a mut F,
 }
@@ -225,6 +234,9 @@ impl<F: FnMut(Match)> Follow<'_, F> {
         let symbol = thread.symbol + symbols;
         let pattern = &self.matcher.patterns[thread.pattern as usize];
         let length = (symbol - thread.from) as usize;
+        if symbols > 0 && pattern.is_near(length) {
+            *self.near += 1;
+        }
         if length >= pattern.enough() && symbols > 0 {
             (self.found)(Match {
                 owner: pattern.owner,

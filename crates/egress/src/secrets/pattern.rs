@@ -4,6 +4,7 @@
 use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD, Encoding, HEXLOWER};
 use zeroize::Zeroizing;
 
+use super::guard::HARMLESS;
 use super::spelling::{self, Escaped, Spelling, both_cases};
 use super::substitute::Context;
 
@@ -56,6 +57,8 @@ pub(super) struct Pattern {
     lines: Lines,
     /// How many symbols in a row are enough.
     enough: usize,
+    /// How many are no chance any more, where parts are looked for.
+    near: Option<usize>,
     /// What comes before it is another form's.
     is_rest: bool,
     /// Characters of more than one symbol, in order.
@@ -88,7 +91,8 @@ impl Pattern {
         if extent == Extent::Parts {
             let enough = enough_of(value.len());
             for pattern in &mut patterns {
-                pattern.enough = enough_in(pattern, value.len(), enough);
+                pattern.enough = symbols_of(pattern, value.len(), enough);
+                pattern.near = Some(symbols_of(pattern, value.len(), near_of(enough)));
             }
             if value.len() >= SHORTEST_ENCODED {
                 patterns.extend(Self::of_written(value, owner));
@@ -143,6 +147,7 @@ impl Pattern {
             escaped: Escaped::Everything,
             lines: Lines::Soft,
             enough: value.len(),
+            near: None,
             is_rest: false,
             wide: wide.collect(),
         }
@@ -152,6 +157,7 @@ impl Pattern {
         Self {
             owner,
             enough: text.len(),
+            near: None,
             symbols: Zeroizing::new(text),
             case,
             escaped: Escaped::Marks,
@@ -174,6 +180,11 @@ impl Pattern {
     /// How many symbols in a row are enough to be hidden.
     pub(super) fn enough(&self) -> usize {
         self.enough
+    }
+
+    /// Whether so many symbols in a row tell that somebody comes near it.
+    pub(super) fn is_near(&self, symbols: usize) -> bool {
+        self.near == Some(symbols)
     }
 
     /// The symbols that a part may begin with.
@@ -267,19 +278,34 @@ fn enough_of(length: usize) -> usize {
         .max(long)
 }
 
-/// How many symbols of a form say at least so much of a value of `length`
-/// bytes: counted in symbols of each form, a few bytes would be enough in one
-/// that is long.
-fn enough_in(pattern: &Pattern, length: usize, enough: usize) -> usize {
+/// How many bytes of a value are no chance any more, where so many are a part.
+/// Beginnings that many tokens and addresses share are shorter, and whoever
+/// tries to find a value meets it often.
+fn near_of(enough: usize) -> usize {
+    const LEAST: usize = 5;
+    (enough / 2).max(LEAST)
+}
+
+/// How many symbols of a form say at least so much as these bytes of a value of
+/// `length`: counted in symbols of each form, a few bytes would be enough in
+/// one that is long.
+fn symbols_of(pattern: &Pattern, length: usize, bytes: usize) -> usize {
     let symbols = pattern.len();
-    let enough = if pattern.lines == Lines::Many {
+    let wanted = if pattern.lines == Lines::Many {
         // Of the first one the part may determine two bits only.
-        (enough * 8).saturating_sub(4) / 6
+        (bytes * 8).saturating_sub(4) / 6
     } else {
         // The last byte is not followed by what stands between two.
-        (enough * symbols).div_ceil(length.max(1))
+        (bytes * symbols).div_ceil(length.max(1))
     };
-    enough.clamp(1, symbols.max(1))
+    wanted.clamp(1, symbols.max(1))
+}
+
+/// How many characters of a secret of so many bytes nobody can find without
+/// trying all that they may be: those that a part has, but for the first few,
+/// which the delay of an answer may tell.
+pub fn untold(length: usize) -> usize {
+    enough_of(length).saturating_sub(HARMLESS as usize)
 }
 
 /// How many bytes a character outside ASCII has.

@@ -88,20 +88,21 @@ impl Forms {
 
     /// A whole text without the values.
     pub(crate) fn scrub<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
-        self.scrub_noting(text, &mut Vec::new())
+        self.scrub_noting(text, &mut Findings::default())
     }
 
     /// The same, with what was found in it.
-    pub(crate) fn scrub_noting<'a>(&self, text: &'a [u8], found: &mut Vec<Find>) -> Cow<'a, [u8]> {
+    pub(crate) fn scrub_noting<'a>(&self, text: &'a [u8], found: &mut Findings) -> Cow<'a, [u8]> {
         let mut progress = Progress::default();
         progress.read(&self.chunks, text);
+        found.near += progress.take_near();
         if progress.found.is_empty() {
             return Cow::Borrowed(text);
         }
         let mut out = BytesMut::with_capacity(text.len());
         let end = progress.position;
         progress.pass(end, text, &mut self.sink(Filling::Shown, &mut out));
-        found.append(&mut progress.left_out);
+        found.finds.append(&mut progress.left_out);
         Cow::Owned(out.into())
     }
 
@@ -150,9 +151,12 @@ impl Scrubber {
         }
     }
 
-    /// What was left out since this was last asked.
-    pub(crate) fn take_found(&mut self) -> Vec<Find> {
-        std::mem::take(&mut self.progress.left_out)
+    /// What was left out, and came near, since this was last asked.
+    pub(crate) fn take_found(&mut self) -> Findings {
+        Findings {
+            finds: std::mem::take(&mut self.progress.left_out),
+            near: self.progress.take_near(),
+        }
     }
 
     /// Takes the next bytes, and appends to `out` what may pass.
@@ -180,12 +184,20 @@ impl Scrubber {
         }
     }
 
+    /// Lets go of all that is held back. What goes on as a value after it is
+    /// hidden from there on.
+    pub(crate) fn let_go(&mut self, out: &mut BytesMut) {
+        self.pass_all(out);
+    }
+
     /// Ends the stream: what is still held back is no value.
     pub(crate) fn finish(&mut self, out: &mut BytesMut) {
         self.pass_all(out);
         let left_out = std::mem::take(&mut self.progress.left_out);
+        let near = self.progress.take_near();
         self.progress = Progress {
             left_out,
+            near,
             ..Progress::default()
         };
     }
@@ -206,6 +218,15 @@ impl Scrubber {
         self.progress.pass(end, &self.held, &mut sink);
         self.held.clear();
     }
+}
+
+/// What was found in a stream.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    /// What was left out.
+    pub(crate) finds: Vec<Find>,
+    /// How often something came near a value, and may have been it or not.
+    pub(crate) near: u64,
 }
 
 /// Something that was left out, of whatever occurrences lie in one another.
@@ -232,6 +253,8 @@ struct Progress {
     covered: u64,
     /// Nobody was told of these yet.
     left_out: Vec<Find>,
+    /// Nor of what streams that have ended came near.
+    near: u64,
 }
 
 /// Where the rest goes.
@@ -252,6 +275,11 @@ impl Progress {
             });
         }
         self.position += bytes.len() as u64;
+    }
+
+    fn take_near(&mut self) -> u64 {
+        let runs = self.runs.iter_mut().map(Run::take_near);
+        runs.sum::<u64>() + std::mem::take(&mut self.near)
     }
 
     fn is_harmless(&self, chunks: &[Chunk]) -> bool {

@@ -330,6 +330,37 @@ fn watch() -> Watch {
     Watch::new(Arc::clone(&PLACEHOLDERS))
 }
 
+/// Whoever waits for what is held back gets it, and of the secret no more.
+#[test]
+fn g5_what_goes_on_after_it_was_let_go_is_covered_from_there() {
+    let mut scrubber = Scrubber::new(forms()).keeping_lengths();
+    let mut out = BytesMut::new();
+    for piece in ["<", "ghp_012", "3456789", "abcdefXYZ", ">"] {
+        scrubber.feed(piece.as_bytes(), &mut out);
+        scrubber.let_go(&mut out);
+    }
+    scrubber.finish(&mut out);
+    // With the second piece it is a part.
+    assert_eq!(&out[..], b"<ghp_012****************>");
+    assert_eq!(scrubber.take_found().finds.len(), 1);
+}
+
+#[test]
+fn what_comes_near_a_value_is_counted_and_ordinary_text_is_not() {
+    let near = |text: &str| {
+        let mut found = Findings::default();
+        forms().scrub_noting(text.as_bytes(), &mut found);
+        assert_eq!(found.finds, []);
+        found.near
+    };
+    assert_eq!(near("ghp_and ghp_0 and ghp_0x, 0123 and 6789"), 0);
+    // Each form counts: this is one in small letters, too.
+    assert_eq!(near("ghp_01"), 2);
+    assert_eq!(near("GHP_01"), 1);
+    assert_eq!(near("ghp_01x ghp_01 "), 4);
+    assert_eq!(near(&HEXLOWER.encode(b"ghp_01")), 1);
+}
+
 #[test]
 fn a_piece_passes_up_to_the_last_byte_of_a_placeholder() {
     let mut watch = watch();

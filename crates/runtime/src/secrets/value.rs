@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use ringfence_egress::Secret;
+use ringfence_egress::{Secret, untold};
 use zeroize::Zeroizing;
 
 /// Shorter ones would be found everywhere in what servers answer.
@@ -10,8 +10,9 @@ const SHORTEST: usize = 8;
 /// The largest secret, in bytes.
 pub(crate) const LARGEST: usize = 64 * 1024;
 
-/// What a secret has at least, had each of its characters been drawn from all of
-/// its kinds: what takes months to try at that pace.
+/// What a secret has at least in the characters that have to be tried, had each
+/// of them been drawn from all of its kinds: what takes months to try at that
+/// pace.
 const FEWEST_BITS: f64 = 44.0;
 /// How many different characters it has.
 const FEWEST_DIFFERENT: usize = 5;
@@ -105,19 +106,30 @@ pub(super) fn secret(mut text: Zeroizing<String>) -> Result<Secret, ValueError> 
 /// what matches is hidden in answers, and hundreds of thousands can be tried in
 /// a second.
 pub(super) fn is_weak(text: &str) -> bool {
+    let mut different: Vec<u8> = text.bytes().collect();
+    different.sort_unstable();
+    different.dedup();
+    let tried = u32::try_from(untold(text.len())).unwrap_or(u32::MAX);
+    different.len() < FEWEST_DIFFERENT || f64::from(tried) * alphabet(text).log2() < FEWEST_BITS
+}
+
+/// How many characters there are of the kinds that a text has. In small letters
+/// it is found as well.
+fn alphabet(text: &str) -> f64 {
+    let all = |is_one: fn(&u8) -> bool| text.bytes().all(|byte| is_one(&byte));
+    if all(u8::is_ascii_digit) {
+        return 10.0;
+    }
+    if all(u8::is_ascii_hexdigit) {
+        return 16.0;
+    }
     let has = |is_one: fn(&u8) -> bool, size: f64| match text.bytes().find(is_one) {
         Some(_) => size,
         None => 0.0,
     };
-    let alphabet = has(u8::is_ascii_digit, 10.0)
-        + has(u8::is_ascii_lowercase, 26.0)
-        + has(u8::is_ascii_uppercase, 26.0)
-        + has(|byte| !byte.is_ascii_alphanumeric(), 32.0);
-    let mut different: Vec<u8> = text.bytes().collect();
-    different.sort_unstable();
-    different.dedup();
-    let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
-    different.len() < FEWEST_DIFFERENT || f64::from(length) * alphabet.log2() < FEWEST_BITS
+    has(u8::is_ascii_digit, 10.0)
+        + has(u8::is_ascii_alphabetic, 26.0)
+        + has(|byte| !byte.is_ascii_alphanumeric(), 32.0)
 }
 
 fn check(text: &str) -> Result<(), ValueError> {
@@ -149,15 +161,21 @@ mod tests {
             "password",
             "abcabcabcabcabcabc",
             "aaaaaaaaaaaaaaaa",
+            "12345678901234",
+            "correcthorse",
+            "Zk4pQ81x",
+            "0f3a9c1d77be",
+            "0f3a9c1d77be0f3a9c1d77be",
+            "73104427518093502421331044275180",
         ] {
             assert!(is_weak(text), "{text}");
         }
         for text in [
-            "12345678901234",
-            "correcthorse",
             "hunter2-hunter2",
-            "Zk4pQ81x",
-            "0f3a9c1d77be",
+            "correcthorsebattery",
+            "Zk4pQ81xY7wB2",
+            "0f3a9c1d77be0f3a9c1d77be123",
+            "731044275180935024213310442751809",
         ] {
             assert!(!is_weak(text), "{text}");
         }

@@ -112,6 +112,28 @@ fn g5_the_secret_comes_back_from_no_other_port_of_its_host() {
     }
 }
 
+/// Such a port may be one where servers speak first, so a client that says
+/// nothing is not waited for; what it says later is looked into all the same.
+#[test]
+fn g5_g11_who_is_slow_to_speak_is_served_at_every_port_of_the_host() {
+    let bound = Bound::new();
+    let high = format!("{HOST}:8443");
+    let plain = format!("{HOST}:8080");
+    let credential = format!("credentials:\n  - {BEARER}\n");
+    let flags = bound.policy_of(&[HOST, &high, &plain], &credential);
+    for (port, speaks) in [(8443, "https"), (8080, "http")] {
+        let script = format!("python3 slow.py {HOST} {port} {speaks}");
+        bound.outside(&script).expect_code(0);
+        let run = bound.run(&flags, &script).expect_code(0);
+        assert!(
+            run.stdout().starts_with("HTTP/1.1 200"),
+            "{speaks}: {:?}",
+            run.outcome
+        );
+        assert_eq!(run.refusals("needs-inspection"), 0, "{:?}", run.told());
+    }
+}
+
 /// Nor over a connection that speaks neither HTTP nor TLS, whoever speaks
 /// first, and in whatever pieces it comes.
 #[test]

@@ -59,6 +59,7 @@ impl Bound {
             ("ask.js", include_str!("scripts/ask.js")),
             ("call.py", include_str!("scripts/call.py")),
             ("say.py", include_str!("scripts/say.py")),
+            ("slow.py", include_str!("scripts/slow.py")),
             ("talk.py", include_str!("scripts/talk.py")),
             ("socket_talk.py", include_str!("scripts/socket_talk.py")),
         ] {

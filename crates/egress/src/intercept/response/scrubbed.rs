@@ -212,13 +212,19 @@ impl Hider {
     pub(crate) fn feed(&mut self, bytes: &[u8], out: &mut BytesMut) {
         self.renew();
         self.pass(bytes, out, |_, _| {});
-        self.let_go();
+        self.forget_older();
     }
 
     /// Lets go of what is not likely to become a secret, because nothing
     /// follows at the moment.
     pub(crate) fn release(&mut self, out: &mut BytesMut) {
         self.pass(&[], out, Scrubber::release);
+    }
+
+    /// Lets go of all that is held back, for whoever may have to speak before
+    /// more comes.
+    pub(crate) fn let_go(&mut self, out: &mut BytesMut) {
+        self.pass(&[], out, Scrubber::let_go);
     }
 
     /// Lets go of what is left.
@@ -277,7 +283,7 @@ impl Hider {
 
     /// Only the last is needed, once the others are not in the middle of
     /// anything.
-    fn let_go(&mut self) {
+    fn forget_older(&mut self) {
         if let Some(newest) = self.scrubbers.pop() {
             self.scrubbers.retain(|(_, scrubber)| !scrubber.is_idle());
             self.scrubbers.push(newest);

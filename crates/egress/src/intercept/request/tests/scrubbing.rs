@@ -472,6 +472,23 @@ fn g5_parts_come_back_a_few_times_and_then_nothing_is_let_in() {
     });
 }
 
+/// Wrong guesses are not hidden, and are seen all the same.
+#[test]
+fn g5_who_comes_near_a_secret_too_often_gets_nothing_more() {
+    run(async {
+        let stage = Stage::answering("bearer: true", |request| match request.uri().path() {
+            "/guesses" => says(format!("{}? ", &SECRET[..8]).repeat(100_001)),
+            _ => says("nothing"),
+        });
+        let stage = stage.await.serving(H1);
+        assert!(reads(&stage, "a.test", "/", H1).await.is_some());
+        assert_eq!(reads(&stage, "a.test", "/guesses", H1).await, None);
+        assert_eq!(reads(&stage, "a.test", "/", H1).await, None);
+        let refused = stage.refused();
+        assert_eq!(refused.last().unwrap(), "credential-withdrawn");
+    });
+}
+
 /// A page of `host`, if it is let in.
 async fn reads(stage: &Stage, host: &str, path: &str, alpn: &[&str]) -> Option<String> {
     let mut client = stage.rig.client(host, alpn).await;

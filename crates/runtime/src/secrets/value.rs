@@ -172,7 +172,7 @@ mod tests {
         }
         for text in [
             "hunter2-hunter2",
-            "correcthorsebattery",
+            "correcthorsebatterystaple",
             "Zk4pQ81xY7wB2",
             "0f3a9c1d77be0f3a9c1d77be123",
             "731044275180935024213310442751809",

@@ -86,7 +86,7 @@ fn g5_a_rotated_secret_takes_effect_at_the_next_request() {
         std::fs::write(&file, format!("{text}\n")).unwrap();
         keep(&host.store(), text);
     };
-    rotate("first-value");
+    rotate("the-first-value");
     let command = format!("command: {{argv: [cat, {}]}}", file.display());
     let vaults = [
         "env: FORGE_TOKEN",
@@ -95,7 +95,7 @@ fn g5_a_rotated_secret_takes_effect_at_the_next_request() {
         &command,
     ]
     .map(|source| host.vault(source));
-    for text in ["first-value", "second-value"] {
+    for text in ["the-first-value", "the-second-value"] {
         rotate(text);
         for vault in &vaults {
             assert_eq!(value(vault), text);

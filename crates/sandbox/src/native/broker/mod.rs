@@ -12,6 +12,7 @@
 //! are refused first thing, and those that are only seen, which go on.
 
 mod attributes;
+mod bound;
 mod caller;
 mod configuration;
 mod dialled;
@@ -46,6 +47,7 @@ use ringfence_sys::{self as sys, Channel, Errno, UnixDiag};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Mode, OFlags};
 
+use self::bound::BoundHere;
 use self::caller::{Caller, Spot, path_of};
 pub(super) use self::configuration::Configurations;
 use self::images::Images;
@@ -89,6 +91,7 @@ pub(super) struct Broker<'a> {
     quick: Quick,
     configurations: Configurations,
     sockets: Arc<UnixDiag>,
+    bound: BoundHere,
     peers: Peers,
     callers: Option<Arc<Channel>>,
     /// The sandbox's own network namespace, where the kernel can tell.
@@ -160,6 +163,7 @@ impl<'a> Broker<'a> {
             configurations,
             network: sys::namespace_of(sockets.as_fd()).ok(),
             sockets: Arc::new(sockets),
+            bound: BoundHere::default(),
             peers: Peers::default(),
             callers: network.callers.map(Arc::new),
             wanted: Connections::new(network.is_awaited),

@@ -66,7 +66,7 @@ use super::refusals::Refusals;
 use crate::git::Made;
 use crate::guard::{Guard, GuardRule, On};
 use crate::guarding::Guarding;
-use crate::sensitive::SensitivePlaces;
+use crate::sensitive::{MASKED, SensitivePlaces};
 use crate::view::FileId;
 use crate::wire::{Operation, Refusal, RefusalKind};
 
@@ -375,11 +375,23 @@ impl Broker<'_> {
 
     /// What the mounts refused belongs in the record as well.
     fn note_kernels_refusal(&mut self, errno: Errno) {
-        if errno == Errno::ROFS
+        if matches!(errno, Errno::ROFS | Errno::ACCESS)
             && let Some((operation, path)) = self.judged.take()
         {
-            self.refuse(operation, &path, OUTSIDE);
+            self.note_covered(operation, &path, errno);
         }
+    }
+
+    /// Records what a mount refused, by the rule that put it there. What is
+    /// masked has no mode for writing either; what else has none is the host's
+    /// own doing.
+    fn note_covered(&mut self, operation: Operation, path: &Path, errno: Errno) {
+        let rule = match self.sensitive.rule_for(path) {
+            Some(rule) if errno == Errno::ROFS || rule == MASKED => rule,
+            _ if errno == Errno::ROFS => OUTSIDE,
+            _ => return,
+        };
+        self.refuse(operation, path, rule);
     }
 
     fn dispatch(&mut self, call: &Notification) -> Outcome {

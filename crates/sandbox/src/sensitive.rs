@@ -7,6 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
+/// The rule against writing what stands in for a file with secrets.
+pub(crate) const MASKED: &str = "shown without its secrets";
+
 /// The hidden places, there or not, and what is shown in them all the same.
 ///
 /// They are noted while a sandbox is planned, and sorted when somebody asks.
@@ -14,6 +17,7 @@ use std::sync::OnceLock;
 pub(crate) struct SensitivePlaces {
     hidden: Noted,
     shown: Noted,
+    masked: Noted,
     sorted: OnceLock<Sorted>,
 }
 
@@ -29,10 +33,12 @@ impl SensitivePlaces {
     pub(crate) fn new<'a>(
         hidden: impl IntoIterator<Item = &'a Path>,
         shown: impl IntoIterator<Item = &'a Path>,
+        masked: impl IntoIterator<Item = &'a Path>,
     ) -> Self {
         Self {
             hidden: Noted::of(hidden.into_iter()),
             shown: Noted::of(shown.into_iter()),
+            masked: Noted::of(masked.into_iter()),
             sorted: OnceLock::new(),
         }
     }
@@ -70,6 +76,20 @@ impl SensitivePlaces {
                 (is_shown || is_hidden).then_some(!is_shown)
             })
             .unwrap_or(false)
+    }
+}
+
+impl SensitivePlaces {
+    /// What a path is, or lies in, that is read-only because of what it holds
+    /// on the host: as a rule that no flag for writing lifts.
+    pub(crate) fn rule_for(&self, path: &Path) -> Option<&'static str> {
+        if self.masked.paths().any(|masked| masked == path) {
+            Some(MASKED)
+        } else if self.holds(path) {
+            Some("hidden place")
+        } else {
+            None
+        }
     }
 }
 
@@ -141,6 +161,7 @@ mod tests {
         SensitivePlaces::new(
             ["/home/u/.ssh", "/home/u/.config/gh", "/etc/shadow"].map(Path::new),
             ["/home/u/.ssh/known_hosts"].map(Path::new),
+            ["/home/u/.npmrc"].map(Path::new),
         )
     }
 
@@ -155,6 +176,16 @@ mod tests {
         ] {
             assert!(places().may_be_named_by(path.as_bytes()), "{path}");
             assert!(places().holds(Path::new(path)), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_rule_against_writing_is_that_of_the_place() {
+        let rule = |path: &str| places().rule_for(Path::new(path));
+        assert_eq!(rule("/home/u/.npmrc"), Some(MASKED));
+        assert_eq!(rule("/home/u/.ssh/id_rsa"), Some("hidden place"));
+        for path in ["/home/u/.ssh/known_hosts", "/home/u/.npmrc2", "/home/u"] {
+            assert_eq!(rule(path), None, "{path}");
         }
     }
 

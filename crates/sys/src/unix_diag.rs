@@ -63,17 +63,37 @@ impl UnixDiag {
         }
     }
 
+    /// Whether this socket of the network namespace, by its inode number, is
+    /// bound to a file of this inode number. The device is not compared: the
+    /// kernel tells another one than `stat` for files of an overlay or of a
+    /// subvolume, so the caller must know that they lie on one file system.
+    pub fn is_bound_to(&self, socket: u32, file: &rustix::fs::Stat) -> Result<bool> {
+        let (wanted, _) = kernel_identity(file);
+        let bound = self.about(socket, UDIAG_SHOW_VFS, bound_file)?;
+        Ok(bound.is_some_and(|(inode, _)| inode == wanted))
+    }
+
     /// The number of the socket that this one of the network namespace, by its
     /// inode number, is connected with, while both are open.
     pub fn peer_of(&self, socket: u32) -> Result<Option<u32>> {
-        let request = request(NLM_F_REQUEST, socket, UDIAG_SHOW_PEER);
+        self.about(socket, UDIAG_SHOW_PEER, peer)
+    }
+
+    /// What one socket's `unix_diag_msg` says; `None` where there is none of
+    /// this number.
+    fn about<T>(
+        &self,
+        socket: u32,
+        show: u32,
+        read: impl Fn(&[u8]) -> Option<T>,
+    ) -> Result<Option<T>> {
+        let request = request(NLM_F_REQUEST, socket, show);
         rustix::net::send(&self.0, &request, SendFlags::empty())?;
         let mut buffer = [0u8; 4096];
         let (length, _) = rustix::net::recv(self.0.as_fd(), &mut buffer[..], RecvFlags::empty())?;
         let mut found = messages(&buffer[..length]);
         Ok(match found.next() {
-            Some((SOCK_DIAG_BY_FAMILY, body)) => peer(body),
-            // None of this number.
+            Some((SOCK_DIAG_BY_FAMILY, body)) => read(body),
             _ => None,
         })
     }
@@ -176,6 +196,25 @@ mod tests {
                 .is_bound_here(&rustix::fs::stat(&other).unwrap())
                 .unwrap()
         );
+    }
+
+    #[test]
+    fn tells_which_file_a_socket_is_bound_to() {
+        use std::os::unix::fs::MetadataExt;
+        let folder = tempfile::tempdir().unwrap();
+        let (socket, other) = (folder.path().join("s"), folder.path().join("o"));
+        let listener = UnixListener::bind(&socket).unwrap();
+        std::fs::write(&other, "").unwrap();
+        let copy = listener.as_fd().try_clone_to_owned().unwrap();
+        let number = u32::try_from(std::fs::File::from(copy).metadata().unwrap().ino()).unwrap();
+        let diag = UnixDiag::open().unwrap();
+        let is_bound = |path: &std::path::Path| {
+            let file = rustix::fs::stat(path).unwrap();
+            diag.is_bound_to(number, &file).unwrap()
+        };
+        assert!(is_bound(&socket) && !is_bound(&other));
+        drop(listener);
+        assert!(!is_bound(&socket));
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use ringfence_audit::{Filter, Group, Grouped, Records, RunPrefix, Verdict, Via};
+use ringfence_audit::{Filter, Group, Grouped, Records, Verdict, Via};
 use ringfence_policy::Reason;
 use ringfence_runtime::{Here, ProjectError, RuleChange, RuleEntry, RuleList};
 use serde::Serialize;
 
-use super::audit::{find_run, folder, last_run_in};
+use super::audit::{WhichRun, folder};
 use crate::environment;
 use crate::error::Failure;
 use crate::exit::ExitCode;
@@ -76,24 +76,6 @@ struct CommonArgs {
     json: bool,
 }
 
-/// A run by its id, or the last one.
-#[derive(Debug, Clone)]
-enum WhichRun {
-    Last,
-    Named(RunPrefix),
-}
-
-impl std::str::FromStr for WhichRun {
-    type Err = <RunPrefix as std::str::FromStr>::Err;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "last" => Ok(Self::Last),
-            id => id.parse().map(Self::Named),
-        }
-    }
-}
-
 pub(crate) fn allow(arguments: &AllowArgs) -> ExitCode {
     let entries = match &arguments.run {
         None => parsed(&arguments.hosts, RuleList::Allow),
@@ -135,14 +117,7 @@ struct Wanted {
 /// What an entry would have let out in a run.
 fn refused_in(run: &WhichRun, common: &CommonArgs) -> Result<Vec<Wanted>, Failure> {
     let folder = folder()?;
-    let run = match run {
-        // What code of another project wanted is no business of this one.
-        WhichRun::Last => {
-            let here = Here::look(&environment::own(), common.cwd.as_deref())?;
-            last_run_in(&folder, &here.directory)?
-        }
-        WhichRun::Named(prefix) => find_run(&folder, Some(prefix))?,
-    };
+    let run = run.find(&folder, common.cwd.as_deref())?;
     let filter = Filter {
         run: run.run.to_string().parse().ok(),
         verdict: Some(Verdict::Refused),

@@ -7,11 +7,14 @@ mod story;
 pub(crate) mod stream;
 mod tail;
 mod verify;
+mod which;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use ringfence_audit::{ReadError, RunPrefix, RunSummary, Text, runs};
+use ringfence_audit::ReadError;
 use ringfence_runtime::Directories;
+
+pub(crate) use self::which::WhichRun;
 
 use crate::environment;
 use crate::error::Failure;
@@ -76,48 +79,6 @@ fn ending(done: Result<(), Failure>, json: bool) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.show(json),
     }
-}
-
-/// The run that begins like `wanted`; the last one where none is named.
-pub(crate) fn find_run(folder: &Path, wanted: Option<&RunPrefix>) -> Result<RunSummary, Failure> {
-    let mut fitting = runs(folder)?;
-    let Some(wanted) = wanted else {
-        return fitting.pop().ok_or_else(|| {
-            Failure::new(
-                "audit-no-run",
-                "no run is on record",
-                "run something first, such as: ringfence run -- true",
-            )
-        });
-    };
-    fitting.retain(|run| wanted.matches(run.run));
-    match fitting.len() {
-        0 => Err(Failure::new(
-            "audit-no-run",
-            "no such run is on record",
-            "ringfence audit list shows those that are",
-        )),
-        1 => Ok(fitting.remove(0)),
-        count => Err(Failure::new(
-            "audit-run-ambiguous",
-            format!("the ids of {count} runs begin so"),
-            "name more of the id; ringfence audit list shows them",
-        )),
-    }
-}
-
-/// The last run that worked in this folder: the log has those of every project.
-pub(crate) fn last_run_in(folder: &Path, working: &Path) -> Result<RunSummary, Failure> {
-    let working = Text::new(&working.to_string_lossy());
-    let mut runs = runs(folder)?;
-    runs.retain(|run| run.working_folder.as_ref() == Some(&working));
-    runs.pop().ok_or_else(|| {
-        Failure::new(
-            "audit-no-run",
-            "no run in this folder is on record",
-            "ringfence audit list shows those that are; name one by its id",
-        )
-    })
 }
 
 impl From<ReadError> for Failure {

@@ -4,7 +4,7 @@ mod dropped;
 mod presets;
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ringfence_audit::{Refusal, RefusalKind, amount};
 use ringfence_policy::Reason;
@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 pub(crate) use self::dropped::show_dropped;
 use self::presets::Fitting;
+use crate::environment;
 use crate::output;
 
 /// Reasons that an entry for the very host and port lifts.
@@ -41,7 +42,11 @@ const MOST_SHOWN: usize = 10;
 const CLOSED: &str = "network is closed";
 
 /// Reasons that no rule lifts, or not alone, and what to do about them.
-const REMEDIES: [(&[&str], &str); 7] = [
+const REMEDIES: [(&[&str], &str); 8] = [
+    (
+        &["shown without its secrets"],
+        "a file that is shown without its secrets cannot be written inside: change it outside",
+    ),
     (
         &["unresolved"],
         "a host that is allowed has no address: check its spelling, and what this machine's own \
@@ -150,7 +155,9 @@ impl Advice {
         let fitting = preset.as_ref().map(|(_, fitting)| fitting);
         let is_told =
             |refusal: &&Refusal| !fitting.is_some_and(|fitting| fitting.replaces(refusal));
+        let wide = TooWide::of(report);
         let refusals = report.refusals.iter().filter(is_told);
+        let refusals = refusals.filter(|own| !wide.is_wanted_by(own));
         let mut additions: Vec<Addition> = refusals.filter_map(|own| self.against(own)).collect();
         additions.sort();
         additions.dedup();
@@ -223,6 +230,11 @@ const GIT_HOOKS: &str = ".git/hooks";
 /// The rule against what lies in no writable place.
 const OUTSIDE: &str = "outside the writable places";
 
+/// Rules against writing what is read-only: the place is in no writable one, or
+/// is covered because of what the host has there, which no flag for writing
+/// lifts.
+const READ_ONLY: [&str; 3] = [OUTSIDE, "shown without its secrets", "hidden place"];
+
 /// Directories that no command should be given to write.
 const SYSTEM: [&str; 11] = [
     "/usr", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/proc", "/sys", "/dev", "/boot", "/run",
@@ -261,6 +273,38 @@ fn is_users_to_write(path: &str) -> bool {
     }
 }
 
+fn is_read_only(refusal: &Refusal) -> bool {
+    refusal.kind == RefusalKind::File && READ_ONLY.contains(&refusal.rule.as_str())
+}
+
+/// Directories that are too much to give away for one file in them.
+struct TooWide {
+    home: Option<PathBuf>,
+    working: PathBuf,
+}
+
+impl TooWide {
+    fn of(report: &Report) -> Self {
+        let host = environment::own().look_at_host().ok();
+        Self {
+            home: host.map(|host| host.home),
+            working: PathBuf::from(&report.working_folder),
+        }
+    }
+
+    /// The home, and whatever the home or the working folder lies in.
+    fn holds(&self, directory: &Path) -> bool {
+        let is_above = |path: &PathBuf| path != directory && path.starts_with(directory);
+        self.home.as_deref() == Some(directory)
+            || self.home.as_ref().is_some_and(is_above)
+            || is_above(&self.working)
+    }
+
+    fn is_wanted_by(&self, refusal: &Refusal) -> bool {
+        wanted_directory(refusal).is_some_and(|wanted| self.holds(Path::new(wanted)))
+    }
+}
+
 /// What many programs try beside their work, and do without.
 fn is_idle(refusal: &Refusal) -> bool {
     const IDLE: [&str; 5] = [
@@ -271,7 +315,7 @@ fn is_idle(refusal: &Refusal) -> bool {
         ".python_history",
     ];
     let mut parts = Path::new(&refusal.subject).components();
-    refusal.rule == OUTSIDE && parts.any(|part| IDLE.iter().any(|idle| part.as_os_str() == *idle))
+    is_read_only(refusal) && parts.any(|part| IDLE.iter().any(|idle| part.as_os_str() == *idle))
 }
 
 /// An address with a port; `None` for what is no address.
@@ -351,7 +395,7 @@ fn telling(refusals: &[Refusal]) -> Vec<&Refusal> {
     let is_noise = |refusal: &&Refusal| {
         refusal.kind == RefusalKind::Call
             || is_idle(refusal)
-            || (refusal.rule == OUTSIDE && !is_users_to_write(&refusal.subject))
+            || (is_read_only(refusal) && !is_users_to_write(&refusal.subject))
             || (refusal.operation == "look-up" && is_connected(&refusal.subject))
     };
     refusals
@@ -484,6 +528,20 @@ mod tests {
         ] {
             let told = told(subject, rule).map(|own| own.text);
             assert_eq!(told.as_deref(), expected, "{subject} {rule}");
+        }
+    }
+
+    #[test]
+    fn nothing_around_the_home_or_the_working_folder_is_proposed() {
+        let wide = TooWide {
+            home: Some("/home/u".into()),
+            working: "/srv/w/project".into(),
+        };
+        for directory in ["/", "/home", "/home/u", "/srv", "/srv/w"] {
+            assert!(wide.holds(Path::new(directory)), "{directory}");
+        }
+        for directory in ["/home/u/x", "/home/user", "/srv/w/project", "/srv/other"] {
+            assert!(!wide.holds(Path::new(directory)), "{directory}");
         }
     }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -254,6 +254,24 @@ pub(crate) fn with_examination(error: RunError, env: &HostEnv) -> Failure {
     }
 }
 
+/// The whole path of a record, without those `..` that only walk up from the
+/// folder of the command line or from the working folder. Neither has a link on
+/// its way. What goes below the working folder and up again keeps its `..`, since
+/// a link may lie there.
+fn record_path(path: &Path, working_folder: &Path) -> std::io::Result<PathBuf> {
+    let here = std::env::current_dir()?;
+    let mut found = PathBuf::new();
+    for part in here.join(path).components() {
+        let is_on_the_way = working_folder.starts_with(&found) || here.starts_with(&found);
+        if part == Component::ParentDir && is_on_the_way {
+            found.pop();
+        } else {
+            found.push(part);
+        }
+    }
+    Ok(found)
+}
+
 /// The record of a run, opened before the command starts and kept from it.
 struct Record {
     file: File,
@@ -269,7 +287,7 @@ impl Record {
             let hint = "name a file in an existing folder; links are not followed";
             Failure::new("report-unwritable", message, hint)
         };
-        let path = std::path::absolute(path).map_err(unwritable)?;
+        let path = record_path(path, working_folder).map_err(unwritable)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(0o644);
         let opened = match path.strip_prefix(working_folder) {

@@ -323,6 +323,42 @@ fn g5_settings_files_are_there_without_their_tokens() {
     assert_ne!(outcome.code(), 0, "{}", outcome.stdout);
 }
 
+/// To write such a file is refused for what it is, and nothing is proposed that would open the home.
+#[test]
+fn a_settings_file_without_its_tokens_is_not_proposed_to_be_written() {
+    let home = Folder::durable();
+    home.write(".npmrc", &format!("//a.example.org/:_authToken={SECRET}\n"));
+    std::fs::create_dir(home.join("work")).expect("a folder");
+    let run = |flags: &[&str], script: &str| {
+        let words = [&["run"], flags, &["--", "sh", "-c", script]].concat();
+        let program = ringfence().env("HOME", home.path()).args(words);
+        program.folder(home.join("work")).run()
+    };
+    let path = home.join(".npmrc").display().to_string();
+    for script in [
+        "echo x >> ~/.npmrc",
+        "cd; echo x > .npmrc",
+        "chmod 600 ~/.npmrc",
+    ] {
+        let outcome = run(&[], script);
+        assert_ne!(outcome.code(), 0, "{script}");
+        if script.contains("echo") {
+            let told = &outcome.stderr;
+            assert!(told.contains(&path), "{script}: {told}");
+            assert!(
+                told.contains("shown without its secrets"),
+                "{script}: {told}"
+            );
+        }
+        assert!(!outcome.stderr.contains("--write"), "{}", outcome.stderr);
+    }
+    // Nor is the home for a file that is in no writable place.
+    let outcome = run(&["--home", "none"], "echo x > ~/file; echo x > ../file");
+    assert!(outcome.stderr.contains("outside the writable places"));
+    assert!(!outcome.stderr.contains("--write"), "{}", outcome.stderr);
+    assert!(home.read(".npmrc").contains(SECRET));
+}
+
 /// What `npm login` does meanwhile shows inside, without the new token.
 #[test]
 fn g5_settings_files_that_the_host_replaces_are_there_without_their_tokens() {

@@ -135,11 +135,88 @@ fn g1_unix_sockets_of_the_host_in_the_working_folder_are_refused() {
         arena.refuses(attack, Outside::Anyone);
     }
     let outcome = arena.inside("./attack unix-connect stream");
-    assert!(
-        outcome.stderr.contains("socket of the host"),
-        "{}",
-        outcome.stderr
-    );
+    let told = outcome.stderr;
+    assert!(told.contains("socket from outside this run"), "{told}");
+}
+
+#[test]
+fn g1_whether_a_socket_of_the_host_is_alive_cannot_be_told() {
+    let arena = Arena::new();
+    let _server = UnixListener::bind(arena.folder.join("alive")).unwrap();
+    drop(UnixListener::bind(arena.folder.join("dead")).unwrap());
+    arena.outside("./attack unix-connect alive").expect_code(0);
+    arena.outside("! ./attack unix-connect dead").expect_code(0);
+    for name in ["alive", "dead"] {
+        let attack = format!("./attack unix-connect {name}");
+        let error = refused(&attack, arena.inside(&attack)).stdout;
+        assert_eq!(error, "ECONNREFUSED\n", "{name}");
+    }
+}
+
+/// Puts a socket of the host where one of its own was bound, and connects.
+const TAKES_THE_NAME: &str = r#"
+import os, socket
+own = socket.socket(socket.AF_UNIX)
+own.bind("own")
+own.listen(1)
+os.rename("stream", "own")
+socket.socket(socket.AF_UNIX).connect("own")
+"#;
+
+#[test]
+fn g1_a_name_that_was_bound_inside_does_not_lead_to_a_socket_of_the_host() {
+    for flags in [None, Some(&[][..]), Some(&["--guard", "sweep"])] {
+        let arena = Arena::new();
+        arena.folder.write("take.py", TAKES_THE_NAME);
+        let server = UnixListener::bind(arena.folder.join("stream")).unwrap();
+        server.set_nonblocking(true).unwrap();
+        let attack = "python3 take.py";
+        let Some(flags) = flags else {
+            arena.outside(attack).expect_code(0);
+            assert!(server.accept().is_ok());
+            continue;
+        };
+        let outcome = refused(attack, arena.inside_with(flags, attack));
+        assert!(outcome.stderr.contains("ConnectionRefused"), "{flags:?}");
+        assert!(server.accept().is_err(), "{flags:?}");
+    }
+}
+
+/// Listens at a path, is connected to, and is gone; then nobody is there.
+const LEFT_BEHIND: &str = r#"
+import errno, os, socket, sys
+for path in map(os.path.expanduser, sys.argv[1:]):
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(path)
+    server.listen(1)
+    socket.socket(socket.AF_UNIX).connect(path)
+    os.rename(path, path + "-moved")
+    path += "-moved"
+    socket.socket(socket.AF_UNIX).connect(path)
+    server.close()
+    code = socket.socket(socket.AF_UNIX).connect_ex(path)
+    print(errno.errorcode.get(code))
+"#;
+
+#[test]
+fn g11_a_socket_that_nobody_listens_at_any_more_refuses_connections() {
+    let (arena, places) = (Arena::new(), "left /tmp/left ~/left");
+    arena.folder.write("left.py", LEFT_BEHIND);
+    let three = "ECONNREFUSED\n".repeat(3);
+    let alike = "HOME=. python3 left.py left ./other ~/third && rm -r *-moved";
+    let outside = arena.outside(alike).expect_code(0);
+    assert_eq!(outside.stdout, three);
+    for flags in [&[][..], &["--guard", "sweep"], &["--disk", "100M"]] {
+        let script = format!("python3 left.py {places}");
+        let outcome = arena.inside_with(flags, &script).expect_code(0);
+        assert_eq!(outcome.stdout, three, "{flags:?}");
+        let told = outcome.stderr;
+        assert!(!told.contains("refused"), "{flags:?}: {told}");
+        // One of an earlier run is as dead, and can be taken away.
+        let later = "./attack unix-connect left-moved; rm left-moved";
+        let outcome = arena.inside_with(flags, later).expect_code(0);
+        assert_eq!(outcome.stdout, "ECONNREFUSED\n", "{flags:?}");
+    }
 }
 
 #[test]
@@ -192,6 +269,7 @@ fn the_sandboxs_own_sockets_work() {
         "unix-serve own",
         "unix-serve $PWD/own-too",
         "unix-serve /tmp/own",
+        "unix-serve ~/own",
         "unix-serve @own",
     ] {
         arena.inside(&format!("./attack {server}")).expect_code(0);

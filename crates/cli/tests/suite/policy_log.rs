@@ -374,3 +374,42 @@ fn the_schema_of_an_event_is_printed() {
     let schema = json_of(&outcome);
     assert_eq!(schema["title"], "Record");
 }
+
+/// The last run of this folder, wherever a run is named.
+#[test]
+fn last_names_the_last_run_in_this_folder() {
+    let (state, here, elsewhere) = (Folder::new(), Folder::new(), Folder::new());
+    let ringfence = |folder: &Folder, words: &[&str]| {
+        let program = ringfence().env("XDG_STATE_HOME", state.path());
+        program
+            .args(words.iter().copied())
+            .folder(folder.path())
+            .run()
+    };
+    let named = [
+        &["policy", "log", "--run", "last"][..],
+        &["policy", "log", "--run", "last", "--json"],
+        &["audit", "show", "last", "--json"],
+        &["audit", "tail", "--run", "last", "--json"],
+        &["audit", "export", "--run", "last", "--format", "json"],
+    ];
+    for words in named {
+        let none = ringfence(&here, words).expect_code(1);
+        let told = none.stdout + &none.stderr;
+        assert!(told.contains("no run in this folder"), "{words:?}: {told}");
+    }
+    let want = |host: &str| {
+        format!("getent ahosts {host}.example.org; exec 3<>/dev/tcp/{host}.example.org/80; true")
+    };
+    for (folder, host) in [(&here, "first"), (&here, "second"), (&elsewhere, "other")] {
+        let script = want(host);
+        ringfence(folder, &["run", "--", "bash", "-c", &script]).expect_code(0);
+    }
+    for words in named {
+        let told = ringfence(&here, words).expect_code(0).stdout;
+        assert!(told.contains("second.example.org"), "{words:?}: {told}");
+        for other in ["first.example.org", "other.example.org"] {
+            assert!(!told.contains(other), "{words:?}: {told}");
+        }
+    }
+}

@@ -34,6 +34,37 @@ fn a_report_tells_what_ran_and_how_it_ended() {
 }
 
 #[test]
+fn a_report_may_be_above_the_working_folder() {
+    let folder = Folder::new();
+    let (above, work) = (folder.path(), folder.join("work"));
+    std::fs::create_dir_all(folder.join("work/sub")).expect("a folder");
+    let place = |path: &str| above.join(path).display().to_string();
+    std::os::unix::fs::symlink(above, folder.join("work/link")).expect("a link");
+    std::os::unix::fs::symlink("sub", folder.join("work/link-below")).expect("a link");
+    let run = |path: &str| {
+        let words = ["run", "--report", path, "--", "true"];
+        ringfence().args(words).folder(&work).run()
+    };
+    for (path, made) in [
+        ("../rep.json", "rep.json"),
+        ("./../again.json", "again.json"),
+        ("../work/below.json", "work/below.json"),
+        ("sub/../beside.json", "work/beside.json"),
+        (&place("work/../whole.json"), "whole.json"),
+    ] {
+        run(path).expect_code(0);
+        assert!(folder.read(made).contains("\"version\""), "{path}");
+    }
+    // What lies below is reached without any link, also on the way up again.
+    for path in ["link/a.json", "../work/link/b.json", "link-below/../c.json"] {
+        run(path).expect_code(125);
+    }
+    for name in ["a.json", "b.json", "c.json", "work/c.json"] {
+        assert!(!folder.has(name), "{name}");
+    }
+}
+
+#[test]
 fn a_report_tells_the_reason_of_the_end() {
     let folder = Folder::new();
     let exit = |flags: &[&str], script: &str| {

@@ -502,6 +502,7 @@ impl Files {
             paths(&self.shown)
                 .chain(literals(&rules.read_allow))
                 .chain([Path::new(OWN_FOLDER)]),
+            self.masked.iter().map(|file| file.path.as_path()),
         )
     }
 

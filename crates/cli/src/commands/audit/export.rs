@@ -6,10 +6,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use ringfence_audit::{ExportFormat, Exporter, Filter, Records, RunPrefix, Timestamp};
+use ringfence_audit::{ExportFormat, Exporter, Filter, Records, Timestamp};
 use ringfence_policy::TimeSpan;
 
-use super::{ending, folder, tell_skipped};
+use super::{WhichRun, ending, folder, tell_skipped};
 use crate::error::Failure;
 use crate::exit::ExitCode;
 
@@ -25,9 +25,9 @@ pub(crate) struct ExportArgs {
     /// Which format
     #[arg(long, value_enum)]
     format: Format,
-    /// Only the run with this id, or whose id begins like this
+    /// Only this run: last (in this folder), an id, or how it begins
     #[arg(long, value_name = "ID")]
-    run: Option<RunPrefix>,
+    run: Option<WhichRun>,
     /// Only what happened in this time until now, such as 10m or 2h30m
     #[arg(long, value_name = "DURATION")]
     since: Option<TimeSpan>,
@@ -61,14 +61,17 @@ pub(crate) fn main(arguments: &ExportArgs) -> ExitCode {
 }
 
 fn export(arguments: &ExportArgs) -> Result<(), Failure> {
+    let folder = folder()?;
+    let run = arguments.run.as_ref().map(|run| run.prefix(&folder));
+    let run = run.transpose()?;
     let filter = Filter {
         since: arguments
             .since
             .map(|span| Timestamp::now().minus(span.as_duration())),
-        run: arguments.run.clone(),
+        run: run.flatten(),
         ..Filter::default()
     };
-    let mut records = Records::open(&folder()?, filter)?;
+    let mut records = Records::open(&folder, filter)?;
     let out: Box<dyn Write> = match &arguments.output {
         Some(path) => Box::new(create(path)?),
         None => Box::new(io::stdout().lock()),

@@ -1,9 +1,10 @@
 //! `ringfence audit show`: the story of one run.
 
-use ringfence_audit::{Event, Filter, Records, RunPrefix, RunSummary, Story};
+use ringfence_audit::{Event, Filter, Records, RunSummary, Story};
 use serde::Serialize;
 
-use super::{ending, find_run, folder, list, story, tell_skipped};
+use super::which::{WhichRun, last_run};
+use super::{ending, folder, list, story, tell_skipped};
 use crate::error::Failure;
 use crate::exit::ExitCode;
 use crate::output;
@@ -11,12 +12,13 @@ use crate::output;
 /// Tell the story of one run: what it ran, reached, wrote, and was refused
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  ringfence audit show             the last run
+  ringfence audit show             the last run of all
+  ringfence audit show last        the last run in this folder
   ringfence audit show 3f2a        the run whose id begins like this
   ringfence audit show --json | jq .refused")]
 pub(crate) struct ShowArgs {
-    /// The run's id, or how it begins; the last run if it is not named
-    run: Option<RunPrefix>,
+    /// The run's id, how it begins, or last (in this folder); the last run of all if it is not named
+    run: Option<WhichRun>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -35,7 +37,10 @@ pub(crate) fn main(arguments: &ShowArgs) -> ExitCode {
 
 fn show(arguments: &ShowArgs) -> Result<(), Failure> {
     let folder = folder()?;
-    let run = find_run(&folder, arguments.run.as_ref())?;
+    let run = match &arguments.run {
+        Some(run) => run.find(&folder, None)?,
+        None => last_run(&folder)?,
+    };
     let filter = Filter {
         run: run.run.to_string().parse().ok(),
         ..Filter::default()

@@ -2,9 +2,9 @@
 
 use std::num::NonZeroUsize;
 
-use ringfence_audit::{Filter, Records, RunPrefix};
+use ringfence_audit::{Filter, Records};
 
-use super::{ending, folder, stream, tell_skipped};
+use super::{WhichRun, ending, folder, stream, tell_skipped};
 use crate::error::Failure;
 use crate::exit::ExitCode;
 
@@ -18,9 +18,9 @@ pub(crate) struct TailArgs {
     /// Go on with each event as it comes, until interrupted
     #[arg(short, long)]
     follow: bool,
-    /// Only the run with this id, or whose id begins like this
+    /// Only this run: last (in this folder), an id, or how it begins
     #[arg(long, value_name = "ID")]
-    run: Option<RunPrefix>,
+    run: Option<WhichRun>,
     /// The last so many
     #[arg(short = 'n', long, value_name = "N", default_value = "20")]
     limit: NonZeroUsize,
@@ -34,11 +34,14 @@ pub(crate) fn main(arguments: &TailArgs) -> ExitCode {
 }
 
 fn tail(arguments: &TailArgs) -> Result<(), Failure> {
+    let folder = folder()?;
+    let run = arguments.run.as_ref().map(|run| run.prefix(&folder));
+    let run = run.transpose()?;
     let filter = Filter {
-        run: arguments.run.clone(),
+        run: run.flatten(),
         ..Filter::default()
     };
-    let records = Records::open(&folder()?, filter)?;
+    let records = Records::open(&folder, filter)?;
     let (past, follower) = stream::last(records, arguments.limit.get(), |_| true)?;
     let past: Vec<_> = past.into();
     if arguments.follow {

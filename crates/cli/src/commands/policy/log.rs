@@ -4,11 +4,12 @@ mod follow;
 mod table;
 
 use std::num::NonZeroUsize;
+use std::path::Path;
 
-use ringfence_audit::{Filter, Grouped, Records, RunPrefix, Timestamp, Verdict};
+use ringfence_audit::{Filter, Grouped, Records, Timestamp, Verdict};
 use ringfence_policy::TimeSpan;
 
-use crate::commands::audit::{folder, tell_skipped};
+use crate::commands::audit::{WhichRun, folder, tell_skipped};
 use crate::error::Failure;
 use crate::exit::ExitCode;
 use crate::output;
@@ -21,6 +22,7 @@ use crate::output;
 #[command(after_help = "Examples:
   ringfence policy log                       every destination, the latest last
   ringfence policy log --blocked --since 1h  what was refused in the last hour
+  ringfence policy log --run last            what the last run in this folder wanted
   ringfence policy log --follow              each decision as it is made
   ringfence policy log --json | jq '.blocked[].host'")]
 pub(crate) struct LogArgs {
@@ -31,9 +33,9 @@ pub(crate) struct LogArgs {
     /// Only the sandbox with this name
     #[arg(long, value_name = "NAME", conflicts_with = "run")]
     sandbox: Option<String>,
-    /// Only the run with this id, or whose id begins like this
+    /// Only this run: last (in this folder), an id, or how it begins
     #[arg(long, value_name = "ID")]
-    run: Option<RunPrefix>,
+    run: Option<WhichRun>,
     /// Only what was refused
     #[arg(long)]
     blocked: bool,
@@ -49,15 +51,16 @@ pub(crate) struct LogArgs {
 }
 
 impl LogArgs {
-    fn filter(&self) -> Filter {
-        Filter {
+    fn filter(&self, folder: &Path) -> Result<Filter, Failure> {
+        let run = self.run.as_ref().map(|run| run.prefix(folder));
+        Ok(Filter {
             since: self
                 .since
                 .map(|span| Timestamp::now().minus(span.as_duration())),
-            run: self.run.clone(),
+            run: run.transpose()?.flatten(),
             sandbox: self.sandbox.clone(),
             verdict: self.blocked.then_some(Verdict::Refused),
-        }
+        })
     }
 }
 
@@ -74,7 +77,8 @@ pub(crate) fn main(arguments: &LogArgs) -> ExitCode {
 }
 
 fn show(arguments: &LogArgs) -> Result<(), Failure> {
-    let mut records = Records::open(&folder()?, arguments.filter())?;
+    let folder = folder()?;
+    let mut records = Records::open(&folder, arguments.filter(&folder)?)?;
     let mut grouped = Grouped::default();
     for record in records.by_ref() {
         grouped.add(&record?.event);

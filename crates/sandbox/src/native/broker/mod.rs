@@ -12,6 +12,7 @@
 //! are refused first thing, and those that are only seen, which go on.
 
 mod attributes;
+mod bound;
 mod caller;
 mod configuration;
 mod dialled;
@@ -46,6 +47,7 @@ use ringfence_sys::{self as sys, Channel, Errno, UnixDiag};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Mode, OFlags};
 
+use self::bound::BoundHere;
 use self::caller::{Caller, Spot, path_of};
 pub(super) use self::configuration::Configurations;
 use self::images::Images;
@@ -64,7 +66,7 @@ use super::refusals::Refusals;
 use crate::git::Made;
 use crate::guard::{Guard, GuardRule, On};
 use crate::guarding::Guarding;
-use crate::sensitive::SensitivePlaces;
+use crate::sensitive::{MASKED, SensitivePlaces};
 use crate::view::FileId;
 use crate::wire::{Operation, Refusal, RefusalKind};
 
@@ -89,6 +91,7 @@ pub(super) struct Broker<'a> {
     quick: Quick,
     configurations: Configurations,
     sockets: Arc<UnixDiag>,
+    bound: BoundHere,
     peers: Peers,
     callers: Option<Arc<Channel>>,
     /// The sandbox's own network namespace, where the kernel can tell.
@@ -160,6 +163,7 @@ impl<'a> Broker<'a> {
             configurations,
             network: sys::namespace_of(sockets.as_fd()).ok(),
             sockets: Arc::new(sockets),
+            bound: BoundHere::default(),
             peers: Peers::default(),
             callers: network.callers.map(Arc::new),
             wanted: Connections::new(network.is_awaited),
@@ -371,11 +375,23 @@ impl Broker<'_> {
 
     /// What the mounts refused belongs in the record as well.
     fn note_kernels_refusal(&mut self, errno: Errno) {
-        if errno == Errno::ROFS
+        if matches!(errno, Errno::ROFS | Errno::ACCESS)
             && let Some((operation, path)) = self.judged.take()
         {
-            self.refuse(operation, &path, OUTSIDE);
+            self.note_covered(operation, &path, errno);
         }
+    }
+
+    /// Records what a mount refused, by the rule that put it there. What is
+    /// masked has no mode for writing either; what else has none is the host's
+    /// own doing.
+    fn note_covered(&mut self, operation: Operation, path: &Path, errno: Errno) {
+        let rule = match self.sensitive.rule_for(path) {
+            Some(rule) if errno == Errno::ROFS || rule == MASKED => rule,
+            _ if errno == Errno::ROFS => OUTSIDE,
+            _ => return,
+        };
+        self.refuse(operation, path, rule);
     }
 
     fn dispatch(&mut self, call: &Notification) -> Outcome {

@@ -270,11 +270,11 @@ impl Broker<'_> {
 
     /// What the mounts refused belongs in the record as well.
     fn note_read_only(&mut self, operation: Operation, target: &Target, errno: Errno) {
-        if errno == Errno::ROFS
+        if matches!(errno, Errno::ROFS | Errno::ACCESS)
             && let Ok(directory) = path_of(&target.directory)
         {
             let path = directory.join(&target.name);
-            self.refuse(operation, &path, super::OUTSIDE);
+            self.note_covered(operation, &path, errno);
         }
     }
 

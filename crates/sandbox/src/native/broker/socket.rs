@@ -12,11 +12,12 @@ use std::sync::PoisonError;
 
 use ringfence_sys::seccomp::Answer;
 use ringfence_sys::{self as sys, Errno};
-use rustix::fs::{AtFlags, FileType};
+use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::net::{AddressFamily, SocketAddrUnix};
 
-use super::caller::{Caller, as_descriptor};
+use super::caller::{Caller, Spot, as_descriptor};
 use super::{Broker, Done, Outcome, value};
+use crate::view::FileId;
 use crate::wire::{Operation, Refusal, RefusalKind};
 
 /// The largest socket address (`struct sockaddr_storage`).
@@ -170,7 +171,10 @@ impl Broker<'_> {
         Err(Errno::ACCESS)
     }
 
-    /// The socket at `path`, if it was bound in this sandbox.
+    /// The socket at `path`, if one of this sandbox is bound to it.
+    ///
+    /// Else the answer is that nobody listens there, whoever does outside: that is true of this
+    /// network, tells nothing about the host's, and lets programs take away what they left behind.
     fn own_socket(&mut self, caller: &Caller<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
         let path = OsStr::from_bytes(path);
         let place = caller.open_existing(path)?;
@@ -178,17 +182,31 @@ impl Broker<'_> {
         if FileType::from_raw_mode(status.st_mode) != FileType::Socket {
             return Err(Errno::CONNREFUSED);
         }
-        if self.sockets.is_bound_here(&status)? {
+        let bound = self.bound.socket_of(FileId::of_stat(&status));
+        if self.is_bound_still(&status, bound)? {
             return Ok(place);
         }
-        let subject = path.to_string_lossy();
-        self.note(Refusal::new(
-            RefusalKind::Socket,
-            Operation::Connect,
-            &subject,
-            "socket of the host",
-        ));
-        Err(Errno::ACCESS)
+        if bound.is_none() {
+            let subject = path.to_string_lossy();
+            self.note(Refusal::new(
+                RefusalKind::Socket,
+                Operation::Connect,
+                &subject,
+                "socket from outside this run",
+            ));
+        }
+        Err(Errno::CONNREFUSED)
+    }
+
+    /// Whether a socket of this sandbox is bound to the file; `bound` is the
+    /// one that was.
+    fn is_bound_still(&self, file: &Stat, bound: Option<u32>) -> Result<bool, Errno> {
+        if let Some(socket) = bound
+            && self.sockets.is_bound_to(socket, file)?
+        {
+            return Ok(true);
+        }
+        self.sockets.is_bound_here(file)
     }
 
     pub(super) fn bind(
@@ -231,7 +249,21 @@ impl Broker<'_> {
         // Another sandbox may have moved something on the way.
         self.settle(Operation::Bind, spot, || {
             let _ = rustix::fs::unlinkat(&spot.folder, &spot.name, AtFlags::empty());
-        })
+        })?;
+        self.remember_bound(socket, spot)
+    }
+
+    /// Remembers the file that was just bound, if it still has its name:
+    /// another sandbox may have put its own there. Both lie in one directory,
+    /// so on one file system.
+    fn remember_bound(&mut self, socket: &OwnedFd, spot: &Spot) -> Result<(), Errno> {
+        let number = u32::try_from(rustix::fs::fstat(socket)?.st_ino);
+        if let (Ok(number), Ok(Some(file))) = (number, spot.status())
+            && self.sockets.is_bound_to(number, &file)?
+        {
+            self.bound.remember(FileId::of_stat(&file), number);
+        }
+        Ok(())
     }
 }
 

@@ -19,11 +19,11 @@ pub(super) fn main(arguments: &LogArgs) -> Result<(), Failure> {
 fn start(arguments: &LogArgs) -> Result<(VecDeque<Record>, Follower), Failure> {
     let folder = folder()?;
     if arguments.since.is_none() && arguments.limit.is_none() {
-        let follower = Follower::open(&folder, arguments.filter())?;
+        let follower = Follower::open(&folder, arguments.filter(&folder)?)?;
         return Ok((VecDeque::new(), follower));
     }
     let most = arguments.limit.map_or(usize::MAX, NonZeroUsize::get);
-    let records = Records::open(&folder, arguments.filter())?;
+    let records = Records::open(&folder, arguments.filter(&folder)?)?;
     stream::last(records, most, is_about_the_network)
 }
 

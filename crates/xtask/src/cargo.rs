@@ -107,39 +107,6 @@ pub(crate) fn build_ringfence(profile: Profile) -> Result<PathBuf> {
     find_ringfence(&build(&arguments)?).context("the build made no `ringfence` program")
 }
 
-/// Builds the `ringfence` program as released, has the linker write its map to
-/// `map`, and says where the program is.
-pub(crate) fn build_ringfence_with_map(map: &Path) -> Result<PathBuf> {
-    let map = format!("link-arg=-Map={}", map.display());
-    let arguments = [
-        "rustc",
-        "-p",
-        "ringfence-cli",
-        "--bin",
-        "ringfence",
-        "--release",
-        MESSAGES,
-        "--",
-        "-C",
-        "link-arg=-Xlinker",
-        "-C",
-        &map,
-    ];
-    find_ringfence(&build(&arguments)?).context("the build made no `ringfence` program")
-}
-
-/// The folder that builds go to.
-pub(crate) fn target_folder() -> Result<PathBuf> {
-    #[derive(Deserialize)]
-    struct Metadata {
-        target_directory: PathBuf,
-    }
-    let arguments = ["metadata", "--no-deps", "--format-version", "1"];
-    let metadata: Metadata = serde_json::from_slice(&process::stdout_of(&mut cargo(&arguments))?)
-        .context("cargo printed metadata of an unknown form")?;
-    Ok(metadata.target_directory)
-}
-
 /// The `ringfence` program among `artifacts`.
 pub(crate) fn find_ringfence(artifacts: &[Artifact]) -> Option<PathBuf> {
     let program = artifacts

@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use crate::args::Args;
 use crate::outcome::Outcome;
 use crate::table::seconds;
-use crate::{cargo, layout, process, schemas, setup, test};
+use crate::{cargo, process, schemas, setup, test};
 
 /// A step's name and what it runs.
 type Step = (&'static str, fn() -> Result<Outcome>);
@@ -23,7 +23,6 @@ const STEPS: &[Step] = &[
     ("dependencies", dependencies),
     ("documentation", documentation),
     ("schemas", schemas::check),
-    ("layout", layout::check),
     ("tests", tests),
     ("fuzz smoke", fuzz_smoke),
 ];

@@ -6,7 +6,6 @@ mod bench;
 mod cargo;
 mod ci;
 mod guest;
-mod layout;
 mod outcome;
 mod process;
 mod programs;
@@ -46,7 +45,6 @@ fn dispatch(words: &[String]) -> anyhow::Result<Outcome> {
         "test" => test::run(rest),
         "ci" => ci::run(rest),
         "schemas" => schemas::run(rest),
-        "layout" => layout::run(rest),
         "guest" => guest::run(rest),
         "bench" => bench::run(rest),
         bench::WORKER => bench::run_worker(rest),

@@ -41,7 +41,7 @@ const MOST_SHOWN: usize = 10;
 const CLOSED: &str = "network is closed";
 
 /// Reasons that no rule lifts, or not alone, and what to do about them.
-const REMEDIES: [(&[&str], &str); 7] = [
+const REMEDIES: [(&[&str], &str); 8] = [
     (
         &["unresolved"],
         "a host that is allowed has no address: check its spelling, and what this machine's own \
@@ -72,6 +72,12 @@ const REMEDIES: [(&[&str], &str); 7] = [
     (
         &["placeholder-elsewhere"],
         "a placeholder is of use only in requests to the hosts of its credential",
+    ),
+    (
+        &["memory-budget"],
+        "the connections of the sandbox held all the memory that there is for them: have fewer open \
+         at once, or leave hosts of large transfers without credential and without rules for methods \
+         and paths",
     ),
 ];
 

@@ -36,6 +36,7 @@ mod secret;
 mod secrets;
 mod sentry;
 mod service;
+mod sips;
 mod socks;
 mod speech;
 #[cfg(test)]

@@ -22,8 +22,14 @@ pub(crate) const SPENT: (&str, &str) = (
     "memory-budget",
     "the connections of this sandbox hold as much memory as they may",
 );
+/// How long somebody waits who can be told that there is no room.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Whoever waits asks again for a connection that nobody needs.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
+
+/// There was no room for too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Spent;
 
 /// What memory is held for, in the order in which one holder takes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +38,9 @@ pub(crate) enum Use {
     Window,
     /// A connection that passes bytes on.
     Connection,
+    /// A client and its one request that are looked into, while little passes:
+    /// instead of the two below.
+    Stream,
     /// TLS and HTTP with a client.
     Intercepted,
     /// The head of a client's request, where it is large or one of many.
@@ -45,9 +54,10 @@ pub(crate) enum Use {
 }
 
 impl Use {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Window,
         Self::Connection,
+        Self::Stream,
         Self::Intercepted,
         Self::Head,
         Self::Request,
@@ -60,9 +70,9 @@ impl Use {
         match self {
             Self::Window => 0,
             Self::Connection => 24 * MIB,
-            Self::Intercepted => 10 * MIB,
-            Self::Head => 4 * MIB,
-            Self::Request => 16 * MIB,
+            Self::Stream | Self::Intercepted => 8 * MIB,
+            Self::Head => 2 * MIB,
+            Self::Request => 12 * MIB,
             Self::Body => 6 * MIB,
             // One decoder at least.
             Self::Answer => 20 * MIB,
@@ -83,6 +93,10 @@ impl Use {
             Self::Window => 2 * MIB,
             // Two buffers, the first bytes of both sides, and its task.
             Self::Connection => 40 * KIB,
+            // A record on its way in from either side, and the buffers of HTTP
+            // as they are at first. Of its connection, it has no use for two
+            // buffers.
+            Self::Stream => 24 * KIB,
             // What TLS and HTTP read ahead and have not sent yet.
             Self::Intercepted => 160 * KIB,
             // A head as it came, as it leaves, and room to grow. For a request,
@@ -155,7 +169,32 @@ impl Memory {
         }
     }
 
-    /// Takes it at once, or not at all.
+    /// Takes what one such use costs, or learns within a bounded time that
+    /// there is no room for it.
+    pub(crate) async fn take_soon(self: &Rc<Self>, what: Use) -> Result<Reservation, Spent> {
+        self.take_bytes_soon(what, what.cost()).await
+    }
+
+    /// The same for so many bytes.
+    pub(crate) async fn take_bytes_soon(
+        self: &Rc<Self>,
+        what: Use,
+        bytes: usize,
+    ) -> Result<Reservation, Spent> {
+        let taken = tokio::time::timeout(PATIENCE, self.take_bytes(what, bytes)).await;
+        taken.map_err(|_| {
+            // Whoever came behind may want less.
+            self.serve_waiting();
+            Spent
+        })
+    }
+
+    /// Takes what one such use costs at once, or not at all.
+    pub(crate) fn try_take(self: &Rc<Self>, what: Use) -> Option<Reservation> {
+        self.try_take_bytes(what, what.cost())
+    }
+
+    /// The same for so many bytes.
     pub(crate) fn try_take_bytes(self: &Rc<Self>, what: Use, bytes: usize) -> Option<Reservation> {
         let is_first = self.waiting.borrow()[what as usize].is_empty();
         let part = self.part_for(what, bytes).filter(|_| is_first)?;
@@ -176,7 +215,9 @@ impl Memory {
     /// Whether a request is under way.
     #[cfg(test)]
     pub(crate) fn is_in_use(&self) -> bool {
-        self.own[Use::Request as usize].get() > 0
+        [Use::Stream, Use::Request]
+            .iter()
+            .any(|own| self.own[*own as usize].get() > 0)
     }
 
     /// Whether anybody waits for room.

@@ -150,6 +150,13 @@ pub(crate) fn http_error(status: u16, why: &str) -> Vec<u8> {
     )
 }
 
+/// The answer to a request that was refused because it cannot be served.
+pub(crate) fn http_unserved(status: u16, refused: &Refused) -> Vec<u8> {
+    let headers = format!("X-Ringfence-Reason: {}\r\n", refused.code);
+    let text = format!("{}\n", refused.phrase);
+    response(status, phrase_for(status), &headers, &text)
+}
+
 /// The answer to a proxy request without the credentials that are wanted.
 pub(crate) fn http_credentials_wanted(realm: &str) -> Vec<u8> {
     let header = format!("Proxy-Authenticate: Basic realm=\"{realm}\"\r\n");

@@ -1,11 +1,12 @@
 //! What passed over one connection, and when.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ringfence_audit::CloseReason;
 
 use crate::limits::Limits;
+use crate::sips::Sips;
 
 /// Figures of one connection, kept by whoever reads and writes it.
 #[derive(Debug)]
@@ -15,6 +16,10 @@ pub(crate) struct Traffic {
     received: AtomicU64,
     /// Of the last byte, in milliseconds since the start.
     last: AtomicU64,
+    /// How often all that was to be written was.
+    flushes: AtomicU64,
+    is_writing: AtomicBool,
+    pub(crate) sips: Sips,
 }
 
 impl Traffic {
@@ -24,6 +29,9 @@ impl Traffic {
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
             last: AtomicU64::new(0),
+            flushes: AtomicU64::new(0),
+            is_writing: AtomicBool::new(false),
+            sips: Sips::default(),
         }
     }
 
@@ -36,7 +44,28 @@ impl Traffic {
     /// Counts bytes that we read.
     pub(crate) fn received(&self, count: u64) {
         self.received.fetch_add(count, Ordering::Relaxed);
+        self.sips.took(usize::try_from(count).unwrap_or(usize::MAX));
         self.touch();
+    }
+
+    /// Something is to be written.
+    pub(crate) fn written(&self) {
+        self.is_writing.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether something is still to be written.
+    pub(crate) fn is_writing(&self) -> bool {
+        self.is_writing.load(Ordering::Relaxed)
+    }
+
+    /// Counts that nothing is left to be written.
+    pub(crate) fn flushed(&self) {
+        self.is_writing.store(false, Ordering::Relaxed);
+        self.flushes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn flushes(&self) -> u64 {
+        self.flushes.load(Ordering::Relaxed)
     }
 
     pub(crate) fn total_sent(&self) -> u64 {

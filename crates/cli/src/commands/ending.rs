@@ -42,7 +42,7 @@ const MOST_SHOWN: usize = 10;
 const CLOSED: &str = "network is closed";
 
 /// Reasons that no rule lifts, or not alone, and what to do about them.
-const REMEDIES: [(&[&str], &str); 8] = [
+const REMEDIES: [(&[&str], &str); 9] = [
     (
         &["shown without its secrets"],
         "a file that is shown without its secrets cannot be written inside: change it outside",
@@ -77,6 +77,12 @@ const REMEDIES: [(&[&str], &str); 8] = [
     (
         &["placeholder-elsewhere"],
         "a placeholder is of use only in requests to the hosts of its credential",
+    ),
+    (
+        &["memory-budget"],
+        "the connections of the sandbox held all the memory that there is for them: have fewer open \
+         at once, or leave hosts of large transfers without credential and without rules for methods \
+         and paths",
     ),
 ];
 

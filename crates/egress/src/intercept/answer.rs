@@ -5,6 +5,9 @@ use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 
 use super::body::{LocalBody, ResponseBody};
+use crate::attempt::Attempt;
+use crate::exit::Exit;
+use crate::memory::SPENT;
 use crate::refusal::{self, Refused};
 
 const PROXY_ERROR: HeaderName = HeaderName::from_static("x-proxy-error");
@@ -52,6 +55,12 @@ impl Answer {
             code: Some(refused.code),
             phrase: refused.phrase.clone(),
         })
+    }
+
+    /// Something for which there was no memory for too long; written down.
+    pub(crate) fn spent(exit: &Exit, attempt: &Attempt) -> Self {
+        let refused = exit.refuse(attempt, SPENT.0, SPENT.1);
+        Self::refused_as(StatusCode::SERVICE_UNAVAILABLE, &refused)
     }
 
     pub(crate) fn into_response(self) -> Response<ResponseBody> {

@@ -73,6 +73,11 @@ impl Kept {
         data.unwrap_or_default()
     }
 
+    /// Whether all of it was passed on.
+    pub(crate) fn is_done(&self) -> bool {
+        self.is_end_stream()
+    }
+
     /// Whether the client was told to send it, if it waited for that.
     pub(crate) fn was_asked_for(&self) -> bool {
         self.was_asked_for.get()

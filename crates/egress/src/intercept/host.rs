@@ -3,13 +3,13 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use hyper::client::conn::{http1, http2};
+use hyper::client::conn::http2;
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::alpn::Agreed;
 use super::body::RequestBody;
+use super::upstream::Http1;
 
-type Http1 = http1::SendRequest<RequestBody>;
 type Http2 = http2::SendRequest<RequestBody>;
 
 /// Connections for one request at a time that are kept without use, of one host.
@@ -72,7 +72,7 @@ impl Host {
     /// A kept connection that is still good.
     pub(super) fn take(&self, generation: u64) -> Option<Http1> {
         let mut kept = self.kept.borrow_mut();
-        kept.retain(|kept| kept.generation == generation && kept.sender.is_ready());
+        kept.retain(|kept| kept.generation == generation && kept.sender.sender.is_ready());
         // The one used last is the least likely to be closed by now.
         kept.pop().map(|kept| kept.sender)
     }
@@ -91,11 +91,11 @@ impl Host {
     }
 
     /// Keeps a connection once its response was read to the end.
-    pub(super) fn keep_when_ready(self: &Rc<Self>, mut sender: Http1, generation: u64) {
+    pub(super) fn keep_when_ready(self: &Rc<Self>, mut http1: Http1, generation: u64) {
         let host = Rc::clone(self);
         tokio::task::spawn_local(async move {
-            if sender.ready().await.is_ok() {
-                host.keep(sender, generation);
+            if http1.sender.ready().await.is_ok() {
+                host.keep(http1, generation);
             }
         });
     }

@@ -16,6 +16,7 @@ use ringfence_policy::{Scheme, Target};
 use super::alpn::Agreed;
 use super::body::RequestBody;
 use super::error::SendError;
+use super::flight::Flight;
 use super::host::{Host, Lease};
 use super::repeat::Repeat;
 use super::server_body::ServerBody;
@@ -63,11 +64,12 @@ impl Pool {
 
     /// Sends a request that was admitted, over a connection of its own version
     /// of HTTP.
-    pub(crate) async fn send(
+    pub(super) async fn send(
         self: &Rc<Self>,
         attempt: &Attempt,
         version: Version,
         request: Request<RequestBody>,
+        flight: &Flight,
     ) -> Result<Response<ServerBody>, SendError> {
         if let Some(failure) = self.failures.borrow_mut().remove(&attempt.connection) {
             return Err(failure);
@@ -78,7 +80,7 @@ impl Pool {
         let sending = async {
             match version {
                 Version::HTTP_2 => self.send_http2(&exit, attempt, request).await,
-                _ => self.send_http1(&exit, attempt, request).await,
+                _ => self.send_http1(&exit, attempt, request, flight).await,
             }
         };
         let (response, lease) = tokio::select! {
@@ -131,24 +133,26 @@ impl Pool {
         exit: &Rc<Exit>,
         attempt: &Attempt,
         mut request: Request<RequestBody>,
+        flight: &Flight,
     ) -> Result<(Response<Incoming>, Lease), SendError> {
         let host = self.host(attempt);
         for _ in 0..MOST_TRIES {
             let generation = exit.generation();
-            let (mut sender, is_new) = match host.take(generation) {
-                Some(sender) => (sender, false),
+            let (mut http1, is_new) = match host.take(generation) {
+                Some(http1) => (http1, false),
                 None => match self.open(exit, attempt, Agreed::Http1).await? {
-                    Sender::Http1(sender) => (sender, true),
+                    Sender::Http1(http1) => (http1, true),
                     Sender::Http2(_) => return Err(SendError::Version),
                 },
             };
-            sender.ready().await?;
+            http1.sender.ready().await?;
+            flight.answered_over(&http1.traffic);
             let repeat = if is_new { None } else { Repeat::of(&request) };
             let is_last = request.extensions().get::<Last>().is_some();
-            match sender.try_send_request(request).await {
+            match http1.sender.try_send_request(request).await {
                 Ok(response) => {
                     if !is_last {
-                        host.keep_when_ready(sender, generation);
+                        host.keep_when_ready(http1, generation);
                     }
                     return Ok((response, Lease::none()));
                 }

@@ -48,7 +48,7 @@ use super::upgrade::{self, BadWish, Switch, Watching, Wish};
 use crate::attempt::{Attempt, HttpSeen};
 use crate::exit::OpenError;
 use crate::http::normal::normal_target;
-use crate::memory::Reservation;
+use crate::memory::{Reservation, Spent};
 use crate::secrets::Watch;
 
 pub(super) use self::watched::Alarm;
@@ -59,13 +59,25 @@ pub(crate) async fn handle(
     connection: Rc<Intercepted>,
     mut flight: Flight,
 ) -> Response<ResponseBody> {
-    flight.take_off(connection.exit.memory()).await;
+    let exit = &connection.exit;
+    let has_room = flight.take_off(exit.memory()).await;
     let flight = Rc::new(flight);
     let (parts, body) = request.into_parts();
+    let unserved = has_room
+        .err()
+        .map(|Spent| Answer::spent(exit, &seen(&parts, &connection.attempt)));
     let waits = parts.headers.contains_key(EXPECT);
     let body = Kept::new(body);
     let request = Request::from_parts(parts, body.clone());
-    match serve(request, &connection, &flight).await {
+    let served = if let Some(answer) = unserved {
+        Err(answer)
+    } else {
+        if request.version() != Version::HTTP_2 {
+            flight.mind(exit, &connection.attempt, &body);
+        }
+        serve(request, &connection, &flight).await
+    };
+    match served {
         Ok(response) => response.map(|answer| answer.holding((body, flight))),
         Err(answer) => {
             let response = answer.into_response();
@@ -126,19 +138,20 @@ async fn serve(
         wish,
         draft: attached.draft,
         body: attached.body,
-        room: attached.room,
+        room: attached.room.inspect(|_| flight.holds_much()),
         guards: &guards,
         scheme: connection.scheme,
     };
     let sent = connection
         .pool
-        .send(&attempt, version, outgoing.build()?)
+        .send(&attempt, version, outgoing.build()?, flight)
         .await;
     guards.signal.give();
+    flight.is_answered();
     let response = sent.map_err(|error| guards.failed(error.noted(&connection.exit, &attempt)))?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        let memory = connection.exit.memory();
-        return respond(response, &method, guards.looking, memory).await;
+        let exit = &connection.exit;
+        return respond(response, &method, guards.looking, exit, &attempt, flight).await;
     }
     let switch = Switch {
         wish,

@@ -26,11 +26,12 @@ use super::Intercepted;
 use super::answer::Answer;
 use super::body::{LocalBody, ResponseBody};
 use super::fields::drop_hops;
+use super::flight::Flight;
 use super::server_body::ServerBody;
 use crate::attempt::Attempt;
 use crate::exit::Exit;
 use crate::intercept::keeper::{GUESSED, Keeper};
-use crate::memory::{Memory, Use};
+use crate::memory::{Spent, Use};
 use crate::secrets::{Decoder, Findings, Forms};
 
 /// Headers about the very bytes of a body that was decoded.
@@ -158,7 +159,9 @@ pub(super) async fn respond(
     response: Response<ServerBody>,
     method: &Method,
     looking: Looking,
-    memory: &Rc<Memory>,
+    exit: &Exit,
+    attempt: &Attempt,
+    flight: &Flight,
 ) -> Result<Response<ResponseBody>, Answer> {
     let (mut parts, body) = response.into_parts();
     check_transfer(&parts.headers)?;
@@ -184,7 +187,11 @@ pub(super) async fn respond(
     }
     let window = match decoder.as_ref().map_or(0, Decoder::window) {
         0 => None,
-        bytes => Some(memory.take_bytes(Use::Answer, bytes).await),
+        bytes => {
+            flight.holds_much();
+            let taken = exit.memory().take_bytes_soon(Use::Answer, bytes).await;
+            Some(taken.map_err(|Spent| Answer::spent(exit, attempt))?)
+        }
     };
     let body = LocalBody::new(Scrubbed::new(body, decoder, hiding, looking));
     Ok(Response::from_parts(parts, body.holding(window)))

@@ -27,8 +27,9 @@ use crate::attempt::Attempt;
 use crate::exit::Exit;
 use crate::http::fields::Persistence;
 use crate::http::peer::Peer;
-use crate::memory::{SPENT, Use};
+use crate::memory::{Reservation, SPENT, Use};
 use crate::traffic::Traffic;
+use crate::{closing, refusal};
 
 const LONGEST_HEAD: u16 = u16::MAX;
 const MOST_FIELDS: usize = 256;
@@ -54,8 +55,12 @@ pub(crate) async fn serve(client: Peer, attempt: Attempt, exit: Rc<Exit>) {
         http: None,
         ..attempt
     };
-    let _room = exit.memory().take(Use::Intercepted).await;
-    let session = Session::new(attempt, Scheme::Https, exit);
+    let Ok(room) = exit.memory().take_soon(Use::Intercepted).await else {
+        // Before the handshake there is nobody who could be told.
+        exit.refuse(&attempt, SPENT.0, SPENT.1);
+        return;
+    };
+    let session = Session::new(attempt, Scheme::Https, exit, room);
     let traffic = Arc::clone(&session.traffic);
     let (wire, leash) = Wire::new(client.stream, client.inbox.into_bytes(), traffic);
     // A hyper connection is large, and most others are not looked into.
@@ -77,8 +82,12 @@ pub(crate) async fn serve_plain(
         http: None,
         ..attempt
     };
-    let _room = exit.memory().take(Use::Intercepted).await;
-    let session = Session::new(attempt, Scheme::Http, exit);
+    let Ok(room) = exit.memory().take_soon(Use::Intercepted).await else {
+        let refused = exit.refuse(&attempt, SPENT.0, SPENT.1);
+        let answer = refusal::http_unserved(503, &refused);
+        return closing::close_with(client.stream, &answer).await;
+    };
+    let session = Session::new(attempt, Scheme::Http, exit, room);
     let traffic = Arc::clone(&session.traffic);
     let (wire, leash) = Wire::new(client.stream, client.inbox.into_bytes(), traffic);
     let serving = Box::pin(session.http1(wire, persistence));
@@ -95,7 +104,8 @@ struct Session {
 }
 
 impl Session {
-    fn new(attempt: Attempt, scheme: Scheme, exit: Rc<Exit>) -> Self {
+    fn new(attempt: Attempt, scheme: Scheme, exit: Rc<Exit>, room: Reservation) -> Self {
+        let traffic = Arc::new(Traffic::new());
         let pool = exit.pool(scheme);
         Self {
             connection: Rc::new(Intercepted {
@@ -104,9 +114,9 @@ impl Session {
                 scheme,
                 pool,
             }),
-            traffic: Arc::new(Traffic::new()),
+            flights: Flights::new(Arc::clone(&traffic), room),
+            traffic,
             asked: Rc::default(),
-            flights: Rc::default(),
         }
     }
 
@@ -122,6 +132,7 @@ impl Session {
             biased;
             () = served => CloseReason::Finished,
             why = self.traffic.run_out(limits) => why,
+            never = self.flights.mend(self.connection.exit.memory()) => match never {},
         };
         if why != CloseReason::Finished {
             leash.cut();

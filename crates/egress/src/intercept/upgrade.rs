@@ -136,6 +136,7 @@ impl Switch {
             downward,
         };
         let flight = self.flight;
+        flight.has_switched();
         tokio::task::spawn_local(async move {
             relay.run(self.client, server, body).await;
             drop(flight);

@@ -27,6 +27,7 @@ use super::wire::{Leash, Wire};
 use crate::attempt::Attempt;
 use crate::exit::{Exit, Tracked};
 use crate::memory::{Memory, Use};
+use crate::traffic::Traffic;
 
 /// Sessions that can be resumed, over all servers.
 /// A hostile server may make each of many kilobytes.
@@ -56,10 +57,16 @@ pub(super) struct Connectors {
     http1: TlsConnector,
 }
 
+/// One for one request at a time, and what passes over it.
+pub(super) struct Http1 {
+    pub(super) sender: http1::SendRequest<RequestBody>,
+    pub(super) traffic: Arc<Traffic>,
+}
+
 /// A connection that is ready for requests.
 pub(super) enum Sender {
     /// For one request at a time.
-    Http1(http1::SendRequest<RequestBody>),
+    Http1(Http1),
     /// For many.
     Http2(http2::SendRequest<RequestBody>),
 }
@@ -223,8 +230,9 @@ where
         .preserve_header_case(true)
         .handshake(TokioIo::new(stream))
         .await?;
+    let traffic = tracked.traffic();
     tokio::task::spawn_local(attend(connection.with_upgrades(), tracked, leash));
-    Ok(Sender::Http1(sender))
+    Ok(Sender::Http1(Http1 { sender, traffic }))
 }
 
 async fn begin_http2<S>(

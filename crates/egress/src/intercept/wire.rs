@@ -12,7 +12,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, BytesMut};
+use bytes::{Buf, BufMut, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
@@ -94,8 +94,17 @@ impl Wire {
     }
 
     fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        self.inbox.prepare();
-        let read = pin!(self.stream.read_buf(&mut *self.inbox)).poll(context);
+        let Poll::Ready(most) = self.traffic.sips.poll_most(context) else {
+            self.inbox = Spare::default();
+            return Poll::Pending;
+        };
+        let most = most?;
+        match most {
+            Some(most) => self.inbox = Spare::little(most),
+            None => self.inbox.prepare(),
+        }
+        let mut room = (&mut *self.inbox).limit(most.unwrap_or(usize::MAX));
+        let read = pin!(self.stream.read_buf(&mut room)).poll(context);
         match &read {
             Poll::Ready(Ok(count @ 1..)) => self.traffic.received(*count as u64),
             _ => self.inbox = Spare::default(),
@@ -115,6 +124,7 @@ impl Wire {
         }
         self.outbox.prepare();
         self.is_fresh = true;
+        self.traffic.written();
         let before = self.outbox.len();
         for part in parts {
             let room = self.outbox.room();
@@ -224,6 +234,7 @@ impl AsyncWrite for Wire {
             return Poll::Ready(Ok(()));
         }
         ready!(self.poll_drain(context))?;
+        self.traffic.flushed();
         Pin::new(&mut self.stream).poll_flush(context)
     }
 
@@ -265,6 +276,14 @@ mod spare {
         pub(super) fn prepare(&mut self) {
             if self.bytes.is_empty() && !self.is_large {
                 *self = Self::take();
+            }
+        }
+
+        /// One for so much.
+        pub(super) fn little(most: usize) -> Self {
+            Self {
+                bytes: BytesMut::with_capacity(most),
+                is_large: false,
             }
         }
 

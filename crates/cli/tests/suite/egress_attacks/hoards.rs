@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringfence_testkit::{Folder, Started, Web, status_of, wait_until};
+use ringfence_testkit::{Folder, Outcome, Started, Web, status_of, wait_until};
 
 use super::host;
 use crate::suite::clients::Host;
@@ -14,9 +14,9 @@ const NETWORK: &str = "{allow: [{host: web.example.org, methods: [GET, POST], pa
                        open.example.org]}";
 
 /// Has a run hoard in this way. The most memory that its supervisor ever had
-/// by then, in bytes.
+/// by then, in bytes, and how the run ended.
 #[track_caller]
-fn peak_under(host: &Host, way: &str) -> u64 {
+fn hoard(host: &Host, way: &str) -> (u64, Outcome) {
     let folder = &host.online.arena.folder;
     for name in ["web.example.org", "open.example.org"] {
         host.net().web(name, Web::new());
@@ -35,8 +35,9 @@ fn peak_under(host: &Host, way: &str) -> u64 {
     let outcome = run.finish();
     assert!(is_held, "{way}: {outcome:?}");
     eprintln!("{way}: {} held, {} MiB", folder.read("held"), peak >> 20);
-    assert_eq!(outcome.expect_code(0).stdout, "served\n", "{way}");
-    peak
+    let outcome = outcome.expect_code(0);
+    assert_eq!(outcome.stdout, "served\n", "{way}");
+    (peak, outcome)
 }
 
 fn peak_of(run: &Started) -> u64 {
@@ -47,13 +48,13 @@ fn peak_of(run: &Started) -> u64 {
 
 #[track_caller]
 fn is_bounded(way: &str) {
-    let peak = peak_under(&host(), way);
+    let (peak, _) = hoard(&host(), way);
     assert!(peak < MOST, "{way}: {} MiB", peak >> 20);
 }
 
 #[test]
 fn g9_answers_that_nobody_reads_take_no_more_than_their_part() {
-    is_bounded("answers 600");
+    is_bounded("answers 260");
 }
 
 /// Whoever has asked and been answered gives his room up when it is wanted.
@@ -75,4 +76,23 @@ fn g9_large_heads_take_no_more_than_their_part() {
 #[test]
 fn g9_everything_that_can_be_held_takes_no_more_than_its_part() {
     is_bounded("everything 140");
+}
+
+/// Nobody is left waiting in silence where others hold all that there is.
+#[test]
+fn g9_who_finds_no_room_is_told_so_in_time() {
+    let (peak, outcome) = hoard(&host(), "spent 3");
+    assert!(peak < MOST, "{} MiB", peak >> 20);
+    let told = &outcome.stderr;
+    assert!(told.contains("memory-budget"), "{told}");
+    assert!(
+        told.contains("held all the memory that there is for them"),
+        "{told}"
+    );
+}
+
+/// A stream through which little passes has no use for the room of a transfer.
+#[test]
+fn g9_hundreds_of_quiet_streams_leave_room_for_others() {
+    is_bounded("events 400");
 }

@@ -17,7 +17,7 @@ use crate::attempt::Attempt;
 use crate::intercept::Intercepted;
 use crate::intercept::answer::Answer;
 use crate::intercept::keeper::{GUESSED, Keeper};
-use crate::memory::{Reservation, Use};
+use crate::memory::{Reservation, Spent, Use};
 use crate::secret::{Secret, SecretError};
 use crate::secrets::is_framed;
 
@@ -225,8 +225,9 @@ impl Attaching<'_> {
             return Ok(());
         }
         if let Some(body) = self.body.take_if(|body| !body.is_end_stream()) {
-            let memory = self.connection.exit.memory();
-            self.room = Some(memory.take(Use::Body).await);
+            let exit = &self.connection.exit;
+            let room = exit.memory().take_soon(Use::Body).await;
+            self.room = Some(room.map_err(|Spent| Answer::spent(exit, self.attempt))?);
             self.draft.body = Some(self.collect(body).await?);
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 Whatever is opened is neither read nor finished. Once nothing moves any more the
 file `held` is there; when there is `go`, all is closed."""
-import array, fcntl, os, resource, socket, ssl, struct, sys, termios, time
+import array, fcntl, os, resource, socket, ssl, struct, subprocess, sys, termios, time
 
 WEB = "web.example.org"
 OPEN = "open.example.org"
@@ -144,6 +144,34 @@ def questions(count):
 def everything(count):
     for one in (questions, lines, tunnels, sockets, heads, streams, answers):
         one(count)
+
+
+def spent(count):
+    """While all is held, whoever asks is told that there is no room."""
+    streams(count)
+    for protocol in ("--http1.1", "--http2"):
+        url = f"https://{WEB}/status/204"
+        asked = ["curl", "--noproxy", "*", "-sS", "-i", "--max-time", "60", protocol, url]
+        told = subprocess.run(asked, stdout=subprocess.PIPE, text=True).stdout.lower()
+        assert " 503" in told.partition("\n")[0], told
+        assert "x-ringfence-reason: memory-budget" in told, told
+
+
+def events(count):
+    """Streams of events that go on, as many programs have one; others are answered meanwhile."""
+    for number in range(count):
+        stream = secured("http/1.1")
+        stream.settimeout(60)
+        stream.sendall(f"GET /events/{number} HTTP/1.1\r\nHost: {WEB}\r\n\r\n".encode())
+        held.append(stream)
+    for number, stream in enumerate(held):
+        answer = b""
+        while b"data:" not in answer:
+            answer += stream.recv(4096) or exit(f"stream {number}: {answer}")
+        assert answer.startswith(b"HTTP/1.1 200 "), answer
+    with secured("http/1.1") as stream:
+        stream.sendall(f"GET /status/204 HTTP/1.1\r\nHost: {WEB}\r\n\r\n".encode())
+        assert stream.recv(4096).startswith(b"HTTP/1.1 204 "), "an ordinary request was not answered"
 
 
 def waiting():

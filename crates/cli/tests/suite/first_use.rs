@@ -167,7 +167,9 @@ impl Held {
 #[test]
 fn g10_a_network_that_cannot_be_set_up_ends_the_run() {
     let run = Held::new("echo 1; ./attack tcp 127.0.0.1 9; echo 2");
-    run.limit(Resource::Nofile, Some(3));
+    // Fewer than are open, and no fewer than are waited for at once: `poll` takes
+    // no more than the limit.
+    run.limit(Resource::Nofile, Some(6));
     run.go();
     let outcome = run.command.finish().expect_code(125);
     // Who waits for it is ended, and does not see an error.

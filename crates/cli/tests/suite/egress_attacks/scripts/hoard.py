@@ -19,7 +19,8 @@ def dial(port, address=None):
     stream = socket.socket()
     # What is not read shall wait with whoever passes it on.
     stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    stream.settimeout(10)
+    # Less than those wait who find no room: then no more are taken.
+    stream.settimeout(5)
     stream.connect((address or WEB, port))
     return stream
 
